@@ -94,9 +94,10 @@ type Filter struct {
 	InDoubt bool
 }
 
-// Match reports whether r, read at store time now, passes the filter.
+// Match reports whether r, read at store time now, passes the filter. Expired
+// records never do.
 func (f Filter) Match(r *Record, now int64) bool {
-	if r.State == Absent {
+	if r.State == Absent || r.Expired(now) {
 		return false
 	}
 	if len(f.States) > 0 {

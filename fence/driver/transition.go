@@ -16,17 +16,20 @@ const (
 	Renew
 	// Release puts back what the claim found. Only for a claim whose effect was
 	// not called. It compares the nonce; Token may be 0 when the claim's answer
-	// never came.
+	// never came. Sent again it answers Repeated.
 	Release
 	// Retry is the verdict that the attempt is over and NextAttempt follows,
-	// not before now + Due.
+	// not before now + Due. Said again it moves no time; after GiveUp it is
+	// refused.
 	Retry
 	// GiveUp is the verdict that the attempt is over and a dead letter follows.
+	// It may follow Retry.
 	GiveUp
 	// Begin starts NextAttempt under the same claim (retries in place): the
 	// verdict is taken back and the lease starts anew.
 	Begin
-	// Keep replaces the journal's steps.
+	// Keep replaces the journal's steps. They only grow: with fewer steps than
+	// are kept it writes nothing and answers Repeated.
 	Keep
 	// HandOver makes the record requeued(Attempt): the copy was acknowledged.
 	HandOver
@@ -132,13 +135,19 @@ func (t *Transition) Decide(found *Record, now int64) (next *Record, answer Appl
 		mine = found.State == Pending && found.Nonce == t.Nonce && (t.Token == 0 || t.Token == found.Token) && !found.PriorLost
 		if mine {
 			next = t.release(found, now)
+		} else if found.Released == t.Nonce && t.Nonce != (Nonce{}) {
+			answer.Outcome = Repeated
 		}
 	case Renew:
 		if mine {
 			next = found.with(func(r *Record) { r.LeaseEnd = now + t.Lease.Microseconds() })
 		}
 	case Retry, GiveUp:
-		if mine && found.Attempt == t.Attempt {
+		switch {
+		case !mine || found.Attempt != t.Attempt || t.Op == Retry && found.Verdict == VerdictGiveUp:
+		case t.said(found):
+			answer.Outcome = Repeated
+		default:
 			next = t.say(found, now)
 		}
 	case Begin:
@@ -151,18 +160,20 @@ func (t *Transition) Decide(found *Record, now int64) (next *Record, answer Appl
 			answer.Outcome = Repeated
 		}
 	case Keep:
-		if mine {
+		if mine && len(t.Steps) < len(found.Steps) {
+			answer.Outcome = Repeated // a late double of an earlier Keep
+		} else if mine {
 			next = found.with(func(r *Record) { r.Steps = t.Steps })
 		}
 	case HandOver:
 		if mine {
-			next = t.end(Requeued, now)
+			next = t.end(Requeued, found, now)
 		} else if found.State == Requeued && found.Token == t.Token && found.Attempt == t.Attempt {
 			answer.Outcome = Repeated
 		}
 	case Bury:
 		if mine {
-			next = t.end(Dead, now)
+			next = t.end(Dead, found, now)
 		} else if found.State == Dead && found.Token == t.Token {
 			answer.Outcome = Repeated
 			if t.Attempt > found.Attempt {
@@ -190,8 +201,17 @@ func (t *Transition) release(found *Record, now int64) *Record {
 	if found.Prior != nil {
 		back = *found.Prior
 	}
-	back.Released, back.ReleasedToken = found.Nonce, found.Token
+	back.Released, back.ReleasedToken = found.Nonce, max(found.Token, found.ReleasedToken)
 	return &back
+}
+
+// said reports whether found carries this verdict already: saying it again must
+// not move its times.
+func (t *Transition) said(found *Record) bool {
+	if t.Op == GiveUp {
+		return found.Verdict == VerdictGiveUp && found.InDoubt == t.InDoubt
+	}
+	return found.Verdict == VerdictRetry && found.InDoubt == t.InDoubt && found.NextAttempt == t.NextAttempt
 }
 
 func (t *Transition) say(found *Record, now int64) *Record {
@@ -207,11 +227,13 @@ func (t *Transition) say(found *Record, now int64) *Record {
 	})
 }
 
-func (t *Transition) end(state State, now int64) *Record {
+// end makes the record that a hand-over or a bury leaves. What an earlier
+// release left on found stays, so that later tokens grow above it.
+func (t *Transition) end(state State, found *Record, now int64) *Record {
 	return &Record{
 		State: state, Kind: t.Kind, InDoubt: t.InDoubt, Token: t.Token, Attempt: t.Attempt, Step: t.Step, Takeovers: t.Takeovers,
 		Fingerprint: t.Fingerprint, AttemptEnd: t.AttemptEnd, FirstSeen: t.FirstSeen, Expire: expiry(now, t.Retention),
-		Origin: t.Origin, Reason: t.Reason, Steps: t.Steps,
+		Origin: t.Origin, Reason: t.Reason, Steps: t.Steps, Released: found.Released, ReleasedToken: found.ReleasedToken,
 	}
 }
 

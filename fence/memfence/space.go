@@ -76,7 +76,7 @@ func (s *space) scan(ctx context.Context, filter driver.Filter, yield func(drive
 	s.mu.Lock()
 	at := now()
 	for key, r := range s.records {
-		if !r.Expired(at) && filter.Match(r, at) {
+		if filter.Match(r, at) {
 			rows = append(rows, row{key, r})
 		}
 	}
