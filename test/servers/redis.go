@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -117,6 +118,12 @@ func newRedis(from Origin, addr string, stop func() error) *RedisServer {
 }
 
 func pingRedis(ctx context.Context, s *RedisServer) error {
+	// A dial of our own first: go-redis logs the refusals that are normal here.
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	conn.Close()
 	opt, err := redis.ParseURL(s.url)
 	if err != nil {
 		return err

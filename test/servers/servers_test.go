@@ -3,6 +3,8 @@ package servers
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +14,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestMain(m *testing.M) { Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(orphanVariable) != "" {
+		startOrphan()
+		return
+	}
+	Main(m)
+}
+
+// orphanVariable makes this test binary the parent of an orphan.
+const orphanVariable = "ONCEFENCE_TEST_ORPHAN"
 
 // everyWay runs a round trip against a server from each origin. Only what the
 // machine does not offer is left out, and with CI=true that fails.
@@ -82,6 +93,14 @@ func TestPostgresRoundTrip(t *testing.T) {
 	})
 }
 
+func TestThreeBrokers(t *testing.T) {
+	s := OwnKafka(t, &KafkaOptions{From: Program, Brokers: 3})
+	if len(s.Brokers()) != 3 {
+		t.Errorf("brokers: %v, want 3", s.Brokers())
+	}
+	kafkaRoundTrip(t, s)
+}
+
 func TestKafkaRoundTrip(t *testing.T) {
 	start := func(ctx context.Context, from Origin) (*KafkaServer, error) {
 		return StartKafka(ctx, &KafkaOptions{From: from, Own: true})
@@ -114,7 +133,7 @@ func kafkaRoundTrip(t *testing.T, s *KafkaServer) {
 	}
 	consumer, err := kgo.NewClient(
 		kgo.SeedBrokers(s.Brokers()...), kgo.ConsumerGroup("g"), kgo.ConsumeTopics("orders"),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.DisableAutoCommit(),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.DisableAutoCommit(), kgo.ServerSideBalancer(),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 	)
 	if err != nil {
@@ -132,17 +151,11 @@ func kafkaRoundTrip(t *testing.T, s *KafkaServer) {
 	if err := consumer.CommitRecords(ctx, records...); err != nil {
 		t.Errorf("commit: %v", err)
 	}
-}
-
-func TestMissingServerIsNamed(t *testing.T) {
-	t.Setenv("PATH", "")
-	t.Setenv("JAVA_HOME", "")
-	_, err := StartRedis(t.Context(), &RedisOptions{From: Program})
-	if !errors.Is(err, ErrMissing) {
-		t.Errorf("redis: %v, want ErrMissing", err)
+	groups, err := kadm.NewClient(producer).ListGroups(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, err = StartKafka(t.Context(), &KafkaOptions{From: Program})
-	if !errors.Is(err, ErrMissing) {
-		t.Errorf("kafka: %v, want ErrMissing", err)
+	if got := groups["g"].GroupType; !strings.EqualFold(got, "consumer") {
+		t.Errorf("group type is %q, want the new protocol's", got)
 	}
 }
