@@ -1,10 +1,16 @@
 package fencetest
 
 import (
+	"crypto/rand"
 	"errors"
 
 	"github.com/oncefence/oncefence/fence/driver"
 )
+
+func nonce() (n driver.Nonce) {
+	_, _ = rand.Read(n[:])
+	return n
+}
 
 // ask makes a claim as a consumer would send it: first attempt, long lease,
 // takeovers allowed. tweaks change it.

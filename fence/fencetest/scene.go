@@ -57,11 +57,6 @@ func (s *scene) keys(n int) []driver.Digest {
 	return out
 }
 
-func nonce() (n driver.Nonce) {
-	_, _ = rand.Read(n[:])
-	return n
-}
-
 // pass lets a short lease or retention end.
 func (s *scene) pass() { s.passFor(s.h.Lease) }
 
