@@ -39,7 +39,7 @@ func (n need) missing(h Harness) string {
 // Rules lists the rules in the order in which they are checked.
 func Rules() []Rule {
 	return slices.Concat(claimRules, takeoverRules, reclaimRules, nonceRules, holdRules, releaseRules, verdictRules,
-		endRules, sealRules, resolveRules, timeRules, readRules, batchRules, lifeRules)
+		endRules, sealRules, resolveRules, timeRules, readRules, batchRules, lifeRules, matrixRules)
 }
 
 // Broken is a rule that the store broke.
