@@ -76,7 +76,7 @@ type Transition struct {
 	Fingerprint Fingerprint
 	Origin      Origin
 	FirstSeen   int64
-	AttemptEnd  int64 // HandOver, Bury: kept from the claim's record; Retry and GiveUp set it to now
+	AttemptEnd  int64 // HandOver, Bury: from the claim's record; what a verdict wrote since stays if it is later
 	EffectID    string
 	Receipt     []byte
 	Reason      string
@@ -227,12 +227,13 @@ func (t *Transition) say(found *Record, now int64) *Record {
 	})
 }
 
-// end makes the record that a hand-over or a bury leaves. What an earlier
-// release left on found stays, so that later tokens grow above it.
+// end makes the record that a hand-over or a bury leaves. Of found it keeps
+// what the holder cannot know: the store time at which its verdict ended the
+// attempt, and what an earlier release left, so that later tokens grow above it.
 func (t *Transition) end(state State, found *Record, now int64) *Record {
 	return &Record{
 		State: state, Kind: t.Kind, InDoubt: t.InDoubt, Token: t.Token, Attempt: t.Attempt, Step: t.Step, Takeovers: t.Takeovers,
-		Fingerprint: t.Fingerprint, AttemptEnd: t.AttemptEnd, FirstSeen: t.FirstSeen, Expire: expiry(now, t.Retention),
+		Fingerprint: t.Fingerprint, AttemptEnd: max(t.AttemptEnd, found.AttemptEnd), FirstSeen: t.FirstSeen, Expire: expiry(now, t.Retention),
 		Origin: t.Origin, Reason: t.Reason, Steps: t.Steps, Released: found.Released, ReleasedToken: found.ReleasedToken,
 	}
 }

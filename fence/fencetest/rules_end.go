@@ -32,6 +32,23 @@ var endRules = []Rule{
 		},
 	},
 	{
+		Name: "end/attempt-end", Says: "the end of the attempt that a verdict wrote stays through hand over and bury, unless the transition names a later one: a probe's answer is final only some time after it",
+		check: func(s *scene) {
+			for op := range endOps {
+				h := s.hold(driver.New, s.key())
+				said := h.does(driver.Retry, doubtful)
+				h.does(op, doubtful)
+				s.want(h.get().AttemptEnd == said.Now, "after %v it is %d, want %d", op, h.get().AttemptEnd, said.Now)
+				next := s.hold(driver.InDoubt, h.key(), attempt(2))
+				s.want(next.rec.AttemptEnd == said.Now, "the next claim has %d, want %d", next.rec.AttemptEnd, said.Now)
+				later := said.Now + long.Microseconds()
+				next.does(driver.GiveUp)
+				next.does(op, func(t *driver.Transition) { t.AttemptEnd = later })
+				s.want(h.get().AttemptEnd == later, "a later end was not kept")
+			}
+		},
+	},
+	{
 		Name: "end/ended-lease", Says: "hand over and bury are accepted after the lease ended while the token is still the record's",
 		check: func(s *scene) {
 			for op := range endOps {
