@@ -78,7 +78,7 @@ func parseTime(s string) (time.Time, error) {
 			t, err = time.UnixMilli(ms).UTC(), nil
 		}
 	}
-	if err != nil || formatTime(t) != s {
+	if err != nil || t.IsZero() || formatTime(t) != s {
 		return time.Time{}, fmt.Errorf("%s is not a time as %s", quote(s), timeLayout)
 	}
 	return t, nil
