@@ -41,6 +41,7 @@ func TestBrokenServerIsNotMissing(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
+	t.Setenv("ONCEFENCE_SERVERS", "")
 	there := OwnRedis(t, nil)
 	t.Setenv("REDIS_URL", there.URL())
 

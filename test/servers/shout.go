@@ -21,7 +21,7 @@ func shout(words string) {
 			continue
 		}
 		if f, err := os.OpenFile(path, os.O_WRONLY|flag, 0o644); err == nil {
-			fmt.Fprintln(f, words)
+			_, _ = fmt.Fprintln(f, words) // nobody is left to tell
 			f.Close()
 		}
 	}

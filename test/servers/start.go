@@ -97,10 +97,13 @@ func poll(ctx context.Context, ended func() *process, ready func(context.Context
 			return fmt.Errorf("%s %w: %w", p.cmd.Path, errEnded, errors.Join(p.err, last))
 		}
 		once, cancel := context.WithTimeout(ctx, 2*time.Second)
-		last = ready(once)
+		err := ready(once)
 		cancel()
-		if last == nil {
+		if err == nil {
 			return nil
+		}
+		if end, ok := ctx.Deadline(); last == nil || !ok || time.Now().Before(end) { // a call that is cut off tells nothing
+			last = err
 		}
 	}
 }
