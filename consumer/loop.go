@@ -1,0 +1,483 @@
+package consumer
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/oncefence/oncefence/consumer/driver"
+	"github.com/oncefence/oncefence/effect"
+	"github.com/oncefence/oncefence/fence"
+	fencedriver "github.com/oncefence/oncefence/fence/driver"
+	"github.com/oncefence/oncefence/requeue"
+)
+
+// loop is one run of a consumer. All its state belongs to the goroutine of
+// run; others hand it functions through post.
+//
+// Stages: identify (poller's goroutine) → lane and key → claim (batches) → run
+// (workers) → seal, or verdict, copy and hand over (batches) → mark → commit.
+type loop struct {
+	opts      Options
+	effect    effect.Effect
+	kind      fencedriver.Kind
+	fenced    bool
+	info      driver.Info
+	source    driver.Source
+	space     *fence.Space // nil without a fence
+	namespace fence.Namespace
+	topics    *requeue.Topics
+	epochText string
+
+	inbox   chan func()
+	fetches chan []fetched
+	over    chan struct{} // closed when run has ended
+
+	parts    map[driver.TopicPartition]*partition
+	lanes    *lanes
+	timers   timers
+	pool     *pool
+	claimQ   queue
+	applyQ   queue
+	produceQ queue
+	suspects queue
+
+	claiming  int // claim requests under way
+	claimable int // items in them
+	applying  int
+	producing int
+	holds     int // claims held
+	ahead     int // how many claims may be held
+	full      map[*partition]struct{}
+	open      int // deliveries not settled
+	bytes     int
+	alone     *item // the suspect that runs, or is being claimed
+	doubts    map[*item]time.Time
+	held      int
+
+	storeRetry time.Time // no requests before, after a failed one
+	storeDown  time.Time // since when the store does not answer
+	storeTries int
+	fullSince  time.Time
+	allPaused  bool
+	blocked    bool // polled records are not taken in now
+
+	committing  bool
+	finalCommit bool
+	lastCommit  time.Time
+	lastMark    time.Time
+	marking     bool
+	revokes     []*revoke
+	stopping    bool
+	drainBy     time.Time
+	cutOff      bool // running effects were told to end
+	abandoned   int  // deliveries left to their lease at the end
+	counts      map[string]int32
+	failure     error // what ends the run
+	lastGauges  time.Time
+	lastSweep   time.Time
+	contexts    []*effectContext
+	doneBuf     []*item
+	snapshot    atomic.Pointer[health]
+	calls       context.Context //nolint:containedctx // root of store, producer and commit calls; outlives Run's context
+	requestTime time.Duration
+}
+
+// fetched is one partition's records, identified.
+type fetched struct {
+	batch driver.Batch
+	items []item
+}
+
+// queue is a first-in first-out list of items.
+type queue struct {
+	items []*item
+	head  int
+}
+
+func (q *queue) len() int        { return len(q.items) - q.head }
+func (q *queue) push(it *item)   { q.items = append(q.items, it) }
+func (q *queue) all() []*item    { return q.items[q.head:] }
+func (q *queue) set(its []*item) { q.items, q.head = its, 0 }
+
+func (q *queue) pop() *item {
+	it := q.items[q.head]
+	q.items[q.head] = nil
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+	return it
+}
+
+// post runs f in the loop's goroutine. It reports false if the loop is over.
+func (l *loop) post(f func()) bool {
+	select {
+	case l.inbox <- f:
+		return true
+	case <-l.over:
+		return false
+	}
+}
+
+// run is the loop. It returns when it was told to stop and has drained, or when
+// it failed.
+func (l *loop) run(ctx context.Context) {
+	defer close(l.over)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	stop := ctx.Done()
+	for {
+		now := time.Now()
+		l.fire(now)
+		l.pump(now)
+		if l.stopping && l.drained(now) {
+			return
+		}
+		timer.Reset(l.nextWake(now))
+		var fetches chan []fetched
+		if l.blocked = !l.accepts(now); !l.blocked {
+			fetches = l.fetches
+		}
+		select {
+		case f := <-l.inbox:
+			f()
+			l.drainInbox()
+		case batches := <-fetches:
+			l.fetched(batches)
+		case <-l.pool.results:
+		case <-timer.C:
+		case <-stop:
+			stop = nil
+			l.stop(time.Now())
+		}
+		l.collect()
+	}
+}
+
+func (l *loop) drainInbox() {
+	for range 256 {
+		select {
+		case f := <-l.inbox:
+			f()
+		default:
+			return
+		}
+	}
+}
+
+func (l *loop) collect() {
+	done := l.pool.collect(l.doneBuf)
+	now := time.Now()
+	for i, it := range done {
+		l.finished(it, now)
+		done[i] = nil
+	}
+	l.doneBuf = done
+}
+
+// pump starts all requests that may start now.
+func (l *loop) pump(now time.Time) {
+	l.pumpApplies(now)
+	l.pumpProduces()
+	l.pumpSuspects()
+	l.pumpClaims(now)
+	l.pumpRevokes(now)
+	l.pumpCommit(now)
+}
+
+// nextWake is how long the loop may sleep without an event.
+func (l *loop) nextWake(now time.Time) time.Duration {
+	wait := time.Second
+	soon := func(at time.Time) {
+		if !at.IsZero() {
+			wait = min(wait, max(at.Sub(now), 0))
+		}
+	}
+	if len(l.timers) > 0 {
+		soon(l.timers[0].wake)
+	}
+	if now.Before(l.storeRetry) {
+		soon(l.storeRetry)
+	}
+	if _, taken := l.pool.load(); taken > 0 {
+		soon(l.lastSweep.Add(l.sweepEvery()))
+	}
+	if l.blocked {
+		soon(now.Add(patience / 2))
+	}
+	if l.wantsCommit() {
+		soon(l.lastCommit.Add(l.opts.CommitInterval))
+	}
+	for _, r := range l.revokes {
+		soon(r.by)
+	}
+	if l.stopping {
+		soon(l.drainBy)
+	}
+	return wait
+}
+
+// fire wakes the items whose time has come and does what is periodic.
+func (l *loop) fire(now time.Time) {
+	for len(l.timers) > 0 && !l.timers[0].wake.After(now) {
+		it := l.timers[0]
+		l.timers.remove(it)
+		l.woken(it, now)
+	}
+	if now.Sub(l.lastSweep) >= l.sweepEvery() {
+		l.lastSweep = now
+		l.sweep(now)
+	}
+	if now.Sub(l.lastGauges) >= time.Second {
+		l.lastGauges = now
+		l.gauges(now)
+	}
+}
+
+// woken goes on with an item after a timer.
+func (l *loop) woken(it *item, now time.Time) {
+	switch it.stage {
+	case stageWaitDue:
+		if it.hop > 0 {
+			l.move(it, it.hop, "delay")
+			return
+		}
+		l.enter(it)
+	case stageHeld:
+		l.held--
+		l.toClaim(it)
+	case stageWaitProbe:
+		it.stage = stageReady
+		l.runNow(it, now)
+	case stageWaitRetry:
+		l.resume(it, now)
+	}
+}
+
+// resume tries again what failed, or begins a retry in place.
+func (l *loop) resume(it *item, now time.Time) {
+	switch {
+	case it.outgoing.Topic != "":
+		it.stage = stageProduceQ
+		l.produceQ.push(it)
+	case it.op == fencedriver.Begin:
+		l.apply(it, fencedriver.Begin)
+	case !l.fenced:
+		l.ready(it, now)
+	default:
+		l.unhold(it) // whatever it was, the store knows
+		l.toClaim(it)
+	}
+}
+
+// fetched takes polled records in.
+func (l *loop) fetched(batches []fetched) {
+	now := time.Now()
+	delivered := 0
+	for i := range batches {
+		f := &batches[i]
+		p := l.parts[f.batch.TopicPartition]
+		if p == nil || p.generation != f.batch.Generation || p.leaving || l.stopping {
+			continue // of an assignment that is over
+		}
+		p.fetchErr = f.batch.Err
+		if f.batch.Err != nil {
+			l.opts.Logger.Warn("oncefence: cannot fetch", "topic", p.Topic, "partition", p.Partition, "error", f.batch.Err)
+		}
+		if len(f.items) > 0 || f.batch.Err == nil {
+			if f.batch.LastStable != p.lastStable || f.batch.LastStable == f.batch.HighWatermark {
+				p.stableAt = now
+			}
+			p.lastStable, p.highWater = f.batch.LastStable, f.batch.HighWatermark
+			p.nextFetch = max(p.nextFetch, f.batch.NextFetch)
+		}
+		delivered += len(f.items)
+		for j := range f.items {
+			it := &f.items[j]
+			it.heapIndex = -1
+			p.add(it, now)
+			l.open++
+			l.bytes += it.bytes()
+			l.arrive(it, now)
+		}
+		if l.partitionFull(p) && p.fullSince.IsZero() {
+			p.fullSince = now
+			l.full[p] = struct{}{}
+		}
+	}
+	if delivered > 0 {
+		l.opts.Observer.Delivered(delivered)
+	}
+}
+
+// arrive starts an item on its way.
+func (l *loop) arrive(it *item, now time.Time) {
+	switch {
+	case it.poison != "":
+		decision := DecisionPoison
+		if it.foreign {
+			decision = DecisionForeignCopy
+		}
+		l.deadLetter(it, decision, it.poison, it.poisonErr)
+		return
+	case it.due.After(now):
+		it.stage = stageWaitDue
+		l.timers.add(it, it.due)
+		return
+	case it.hop > 0:
+		l.move(it, it.hop, "delay")
+		return
+	}
+	if it.missingID {
+		l.decide(it, DecisionMissingID, "")
+	}
+	l.enter(it)
+}
+
+// enter puts an item into its lane and key, and on to its claim if it is its
+// turn.
+func (l *loop) enter(it *item) {
+	first := l.lanes.enterLane(it)
+	if !first && !l.claimsAhead() {
+		it.stage = stageWaitLane
+		return
+	}
+	l.enterKey(it)
+}
+
+func (l *loop) enterKey(it *item) {
+	if !l.fenced {
+		l.ready(it, time.Now())
+		return
+	}
+	if !l.lanes.enterKey(it) {
+		it.stage = stageWaitKey
+		return
+	}
+	l.toClaim(it)
+}
+
+// claimsAhead reports whether a record may be claimed before it can start:
+// only where a claim that is not used leaves no doubt that matters.
+func (l *loop) claimsAhead() bool { return l.kind == fencedriver.KindIdempotent }
+
+func (l *loop) toClaim(it *item) {
+	it.stage = stageClaimQ
+	l.claimQ.push(it)
+}
+
+// ready is called for an item that may run as far as the fence is concerned.
+func (l *loop) ready(it *item, now time.Time) {
+	it.stage = stageReady
+	it.readyAt = now
+	if l.lanes.isFirst(it) {
+		l.runNow(it, now)
+	}
+}
+
+func (l *loop) runNow(it *item, now time.Time) {
+	if l.leaving(it) {
+		l.giveBack(it)
+		return
+	}
+	it.stage = stageRunQ
+	it.readyAt = now
+	it.called = false
+	l.pool.push(it)
+}
+
+// laneMoves goes on with the item that is first in its lane now.
+func (l *loop) laneMoves(next *item) {
+	if next == nil || l.leaving(next) {
+		return // what leaves is dropped, each by itself
+	}
+	switch next.stage {
+	case stageWaitLane:
+		if next.alone {
+			next.stage = stageSuspect
+			l.suspects.push(next)
+			return
+		}
+		l.enterKey(next)
+	case stageReady:
+		l.runNow(next, time.Now())
+	}
+}
+
+// end settles an item: there is lasting evidence.
+func (l *loop) end(it *item, decision string) {
+	if decision != "" {
+		l.decide(it, decision, it.reason)
+	}
+	l.leave(it)
+	if !it.part.gone {
+		it.part.settle(it, time.Now())
+	} else {
+		it.stage = stageSettled
+	}
+}
+
+// drop ends an item without evidence: its partition went away, or the consumer
+// stops. Its record will be delivered again.
+func (l *loop) drop(it *item) {
+	if it.stage == stageSettled || it.stage == stageDropped {
+		return
+	}
+	l.timers.remove(it)
+	l.leave(it)
+	it.stage = stageDropped
+	it.part.open--
+	it.part.bytes -= it.bytes()
+}
+
+func (l *loop) leave(it *item) {
+	if it.stage == stageSettled || it.stage == stageDropped {
+		return
+	}
+	l.open--
+	l.bytes -= it.bytes()
+	l.unhold(it)
+	if l.alone == it {
+		l.alone = nil
+	}
+	delete(l.doubts, it)
+	l.laneMoves(l.lanes.leaveLane(it))
+	if next := l.lanes.leaveKey(it); next != nil && next.stage == stageWaitKey && !l.leaving(next) {
+		l.toClaim(next)
+	}
+}
+
+// leaving reports whether nothing new may start for an item.
+func (l *loop) leaving(it *item) bool { return it.part.leaving || it.part.gone || l.stopping }
+
+func (l *loop) unhold(it *item) {
+	if it.hold != nil {
+		it.hold.Drop()
+		it.hold = nil
+		l.holds--
+	}
+}
+
+// storeNow estimates the store's clock in microseconds.
+func (l *loop) storeNow() int64 {
+	if l.space == nil {
+		return 0
+	}
+	return l.space.Now().UnixMicro()
+}
+
+// backoff is the wait before the nth try again: 50 ms doubling to 1 s, with
+// jitter.
+func backoff(tries int) time.Duration {
+	d := min(50*time.Millisecond<<min(tries, 5), time.Second)
+	return d/2 + rand.N(d/2+1)
+}
+
+// later waits before an item is tried again.
+func (l *loop) later(it *item, now time.Time) {
+	it.stage = stageWaitRetry
+	l.timers.add(it, now.Add(backoff(it.tries)))
+	it.tries++
+}

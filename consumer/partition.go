@@ -1,0 +1,132 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/oncefence/oncefence/consumer/driver"
+	"github.com/oncefence/oncefence/requeue"
+)
+
+// partition is one assignment of one partition: its window of deliveries that
+// are not settled, in delivery order, and the low-water mark before them.
+type partition struct {
+	driver.TopicPartition
+	generation uint64
+	topicID    [16]byte
+	place      requeue.Place
+
+	window []*item // from the oldest unsettled delivery on
+	head   int
+	open   int // deliveries in window that are not settled
+	bytes  int
+
+	mark      int64 // next offset to commit; -1: nothing settled yet
+	epoch     int32 // leader epoch of the last record before mark
+	committed int64
+	adopted   bool // committed without our metadata: written at the next commit
+
+	nextFetch  int64
+	lastStable int64
+	highWater  int64
+	stableAt   time.Time // since when lastStable has not moved while records wait
+	headSince  time.Time // since when the oldest delivery is the oldest
+	fullSince  time.Time
+	paused     bool
+	leaving    bool // being revoked: nothing new starts
+	gone       bool // revoked or lost
+	fetchErr   error
+}
+
+func (p *partition) add(it *item, now time.Time) {
+	if p.open == 0 {
+		p.headSince = now
+	}
+	it.part = p
+	p.window = append(p.window, it)
+	p.open++
+	p.bytes += it.bytes()
+}
+
+// settle marks a delivery as settled and moves the mark over the settled
+// prefix.
+func (p *partition) settle(it *item, now time.Time) {
+	it.stage = stageSettled
+	p.open--
+	p.bytes -= it.bytes()
+	moved := false
+	for p.head < len(p.window) && p.window[p.head].stage == stageSettled {
+		rec := p.window[p.head].rec
+		p.mark, p.epoch = rec.Offset+1, rec.LeaderEpoch
+		p.window[p.head] = nil
+		p.head++
+		moved = true
+	}
+	if !moved {
+		return
+	}
+	p.headSince = now
+	if p.head == len(p.window) {
+		p.window, p.head = p.window[:0], 0
+		// Markers and compacted offsets behind the last record are not delivered.
+		p.mark = max(p.mark, p.nextFetch)
+	} else if p.head > 1024 && p.head*2 > len(p.window) {
+		n := copy(p.window, p.window[p.head:])
+		clear(p.window[n:])
+		p.window, p.head = p.window[:n], 0
+	}
+}
+
+// oldest returns the delivery that holds back the mark.
+func (p *partition) oldest() *item {
+	if p.head == len(p.window) {
+		return nil
+	}
+	return p.window[p.head]
+}
+
+// items calls f for the deliveries in the window that are not settled.
+func (p *partition) items(f func(*item)) {
+	for _, it := range p.window[p.head:] {
+		if it.stage != stageSettled && it.stage != stageDropped {
+			f(it)
+		}
+	}
+}
+
+// replace puts another item in the place of one that was given up.
+func (p *partition) replace(old, with *item) {
+	for i := p.head; i < len(p.window); i++ {
+		if p.window[i] == old {
+			p.window[i] = with
+			return
+		}
+	}
+}
+
+// busy counts the deliveries that are in the hands of a worker, the store or
+// the producer.
+func (p *partition) busy() (n int) {
+	p.items(func(it *item) {
+		switch it.stage {
+		case stageClaiming, stageRunQ, stageRunning, stageApplyQ, stageApplying, stageProduceQ, stageProducing:
+			n++
+		}
+	})
+	return n
+}
+
+// lag is the number of records between the commit and the last stable offset,
+// markers included; -1 if it is not known.
+func (p *partition) lag() int64 {
+	end := p.lastStable
+	if end < 0 {
+		end = p.highWater
+	}
+	if end < 0 {
+		return -1
+	}
+	if p.open == 0 && p.nextFetch >= end {
+		return 0
+	}
+	return max(0, end-max(p.committed, 0))
+}

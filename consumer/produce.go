@@ -1,0 +1,217 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oncefence/oncefence/consumer/driver"
+	"github.com/oncefence/oncefence/effect"
+	"github.com/oncefence/oncefence/fence"
+	fencedriver "github.com/oncefence/oncefence/fence/driver"
+	"github.com/oncefence/oncefence/requeue"
+)
+
+// pointerBytes is what a dead letter may take when its topic refused the whole
+// record: headers and key, not the value.
+const pointerBytes = 64 << 10
+
+// describe fills what every copy carries.
+func (l *loop) describe(it *item) requeue.Copy {
+	c := requeue.Copy{
+		KeyText: it.key.Text(), Namespace: l.namespace.Text(), Attempt: it.attempt, Step: it.step, Origin: it.origin,
+		Fingerprint: fence.FormatFingerprint(it.fingerprint),
+	}
+	if it.copy != nil {
+		c.FirstSeen = it.copy.FirstSeen
+	}
+	if it.hold != nil {
+		r := it.hold.Record()
+		c.Attempt, c.Step, c.FirstSeen = r.Attempt, r.Step, time.UnixMicro(r.FirstSeen).UTC()
+	}
+	return c
+}
+
+// produceCopy writes the copy of the next attempt to a delay topic.
+func (l *loop) produceCopy(it *item) {
+	c := l.describe(it)
+	c.Attempt++
+	c.Step++
+	if it.hold != nil && it.hold.Record().Verdict == fencedriver.VerdictRetry {
+		c.Attempt, c.Step = it.hold.Record().NextAttempt, it.hold.Record().NextStep
+	}
+	c.Delay = it.wait
+	c.Reason, c.Class, c.Error = "retry", it.class.String(), it.verdict.Reason
+	topic := l.topics.RetryTopic(it.place.Source, it.wait)
+	if topic == "" { // no delay topics: the holder waits itself
+		l.waitInPlace(it, time.Now())
+		return
+	}
+	if !l.fenced {
+		it.settles, it.decision = true, DecisionRequeued
+	}
+	it.reason = it.verdict.Reason
+	l.produce(it, c, topic, 0)
+}
+
+// move writes a copy with the same attempt to a delay topic; it settles the
+// delivery.
+func (l *loop) move(it *item, delay time.Duration, reason string) {
+	topic := l.topics.RetryTopic(it.place.Source, delay)
+	if delay == 0 {
+		topic = l.topics.Shortest(it.place.Source)
+		if p, ok := l.topics.Lookup(topic); ok {
+			delay = p.Delay
+		}
+	}
+	c := l.describe(it)
+	c.Delay, c.Reason = delay, reason
+	it.settles, it.decision, it.reason = true, DecisionMoved, reason
+	l.produce(it, c, topic, 0)
+}
+
+// deadLetter writes the dead letter. With a decision it settles the delivery by
+// itself; without one the key is buried afterwards.
+func (l *loop) deadLetter(it *item, decision, reason string, cause error) {
+	c := l.describe(it)
+	c.Reason, c.Class, c.Error = reason, it.class.String(), errorText(cause)
+	if it.doubt {
+		c.Class = "in_doubt"
+	}
+	if decision == DecisionConflict {
+		c.OtherFingerprint = fence.FormatFingerprint(it.conflict)
+	}
+	it.settles, it.decision, it.reason = decision != "", decision, reason
+	if cause != nil {
+		it.reason = reason + ": " + errorText(cause)
+	}
+	l.produce(it, c, l.topics.DeadLetter(it.place.Source), 0)
+}
+
+// produce encodes and queues a record that goes out.
+func (l *loop) produce(it *item, c requeue.Copy, topic string, maxBytes int) {
+	out, err := requeue.Encode(c, *it.rec, topic, maxBytes)
+	if err != nil {
+		// Nothing was produced and nothing is settled: the partition stands and
+		// Healthy says why.
+		l.opts.Logger.Error("oncefence: cannot encode a copy", "idempotency_key", it.key.Text(), "source_id", sourceID(it), "error", err)
+		it.cause = err
+		it.stage = stageWaitRetry
+		l.timers.add(it, time.Now().Add(time.Minute))
+		return
+	}
+	it.outgoing = out
+	it.stage = stageProduceQ
+	l.produceQ.push(it)
+}
+
+func (l *loop) pumpProduces() {
+	for l.produceQ.len() > 0 && l.producing < requestsUnderWay {
+		n := min(l.opts.BatchSize, l.produceQ.len())
+		batch := make([]*item, n)
+		records := make([]driver.Record, n)
+		for i := range batch {
+			it := l.produceQ.pop()
+			it.stage = stageProducing
+			batch[i], records[i] = it, it.outgoing
+		}
+		l.producing++
+		go func() {
+			ctx, cancel := context.WithTimeout(l.calls, l.opts.DrainTimeout)
+			errs := l.opts.Producer.Produce(ctx, records)
+			cancel()
+			l.post(func() { l.produced(batch, errs) })
+		}()
+	}
+}
+
+func (l *loop) produced(batch []*item, errs []error) {
+	now := time.Now()
+	l.producing--
+	for i, it := range batch {
+		err := errors.New("the producer did not answer for this record")
+		if i < len(errs) {
+			err = errs[i]
+		}
+		switch {
+		case err == nil:
+			l.acknowledged(it)
+		case errors.Is(err, driver.ErrTooLarge):
+			l.tooLarge(it, now)
+		default:
+			it.cause = err
+			if it.tries == 0 || it.tries%16 == 0 {
+				l.opts.Logger.Warn("oncefence: a copy or dead letter was not acknowledged: it is produced again", "topic", it.outgoing.Topic, "source_id", sourceID(it), "error", err)
+			}
+			l.later(it, now)
+		}
+	}
+}
+
+// acknowledged goes on after all replicas have the copy or dead letter.
+func (l *loop) acknowledged(it *item) {
+	it.tries = 0
+	place, _ := l.topics.Lookup(it.outgoing.Topic)
+	it.outgoing = Record{}
+	switch {
+	case it.settles:
+		l.end(it, it.decision)
+	case place.Kind == requeue.DeadLetterTopic:
+		l.apply(it, fencedriver.Bury)
+	default:
+		l.apply(it, fencedriver.HandOver)
+	}
+}
+
+// tooLarge: a dead letter becomes a pointer to its original; a retry waits in
+// place.
+func (l *loop) tooLarge(it *item, now time.Time) {
+	place, _ := l.topics.Lookup(it.outgoing.Topic)
+	c, _, err := requeue.Decode(it.outgoing)
+	if err != nil {
+		l.later(it, now)
+		return
+	}
+	switch {
+	case place.Kind == requeue.DeadLetterTopic && !c.Pointer:
+		l.produce(it, c, place.Topic, pointerBytes)
+	case place.Kind == requeue.DeadLetterTopic:
+		l.produce(it, c, place.Topic, pointerBytes/16)
+	case it.hold != nil:
+		l.opts.Logger.Warn("oncefence: a copy is larger than its retry topic takes: the retry waits in place", "topic", place.Topic, "source_id", sourceID(it))
+		l.waitInPlace(it, now)
+	case it.decision == DecisionMoved:
+		it.outgoing, it.settles, it.hop = Record{}, false, 0
+		it.heldSince = time.Time{}
+		it.stage = stageHeld
+		l.held++
+		l.timers.add(it, now.Add(max(c.Delay, time.Second)))
+	default:
+		it.outgoing, it.settles = Record{}, false
+		it.attempt++
+		it.step++
+		it.stage = stageWaitRetry
+		l.timers.add(it, now.Add(it.wait))
+	}
+}
+
+// orphanReturned seals what an effect that was given up has applied after all.
+func (l *loop) orphanReturned(it *item) {
+	if it.hold == nil {
+		return
+	}
+	if it.class != effect.ClassApplied || it.probe || !it.called {
+		it.hold.Drop()
+		l.opts.Logger.Warn("oncefence: an effect that was given up has returned without an applied effect", "idempotency_key", it.key.Text(), "error", errorText(it.outcome.Err))
+		return
+	}
+	l.apply(it, fencedriver.Seal)
+}
+
+func (l *loop) orphanSealed(it *item, a *fencedriver.Applied) {
+	l.opts.Logger.Warn("oncefence: an effect that was given up has returned as applied", "idempotency_key", it.key.Text(),
+		"decision", DecisionLateSeal, "outcome", a.Outcome.String(), "state", a.Record.State.String(),
+		"token", it.hold.Token(), "other_token", a.Record.Token, "receipt", fmt.Sprintf("%d bytes", len(it.outcome.Receipt.Payload)))
+	it.hold.Drop()
+}

@@ -1,0 +1,390 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oncefence/oncefence/effect"
+)
+
+// errGoexit is the outcome of an effect that ended its goroutine.
+var errGoexit = errors.New("the effect ended its goroutine (runtime.Goexit) without an outcome")
+
+// quick is the effect duration below which a worker takes several items at
+// once and reports them together.
+const (
+	quick     = 50 * time.Microsecond
+	takeQuick = 16
+)
+
+// slot is one worker, as the loop's sweep sees it.
+type slot struct {
+	current atomic.Pointer[effectContext]
+	mu      sync.Mutex
+	rest    []*item // taken and not started; the sweep gives them to others
+}
+
+func (s *slot) keep(items []*item) {
+	s.mu.Lock()
+	s.rest = append(s.rest[:0], items...)
+	s.mu.Unlock()
+}
+
+func (s *slot) next() *item {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.rest) == 0 {
+		return nil
+	}
+	it := s.rest[0]
+	s.rest = s.rest[1:]
+	return it
+}
+
+// pool runs effects. Its queue and results are guarded by mu; items belong to a
+// worker from take to done.
+type pool struct {
+	effect  effect.Effect
+	parent  context.Context //nolint:containedctx // the root of the effects' contexts
+	input   func(*item) effect.Input
+	results chan struct{} // one token when done has items
+
+	mu      sync.Mutex
+	wake    *sync.Cond
+	queue   []*item
+	head    int
+	done    []*item
+	taken   int // items that a worker has
+	closed  bool
+	slots   map[*slot]bool
+	workers sync.WaitGroup
+}
+
+func newPool(parent context.Context, e effect.Effect, workers int, input func(*item) effect.Input) *pool {
+	p := &pool{effect: e, parent: parent, input: input, results: make(chan struct{}, 1), slots: make(map[*slot]bool)}
+	p.wake = sync.NewCond(&p.mu)
+	for range workers {
+		p.spawn()
+	}
+	return p
+}
+
+func (p *pool) spawn() {
+	s := &slot{}
+	p.mu.Lock()
+	p.slots[s] = true
+	p.mu.Unlock()
+	p.workers.Add(1)
+	go p.work(s)
+}
+
+// push appends items whose turn it is.
+func (p *pool) push(items ...*item) {
+	p.mu.Lock()
+	p.queue = append(p.queue, items...)
+	p.mu.Unlock()
+	if len(items) == 1 {
+		p.wake.Signal()
+	} else {
+		p.wake.Broadcast()
+	}
+}
+
+// remove takes out the items that no worker has taken and for which drop
+// answers true.
+func (p *pool) remove(drop func(*item) bool) (removed []*item) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.queue[:0]
+	for _, it := range p.queue[p.head:] {
+		if drop(it) {
+			removed = append(removed, it)
+		} else {
+			kept = append(kept, it)
+		}
+	}
+	clear(p.queue[len(kept):])
+	p.queue, p.head = kept, 0
+	return removed
+}
+
+// load returns how many items wait and how many workers have.
+func (p *pool) load() (waiting, taken int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queue) - p.head, p.taken
+}
+
+// take waits for items and moves up to limit of them to buf.
+func (p *pool) take(buf []*item, limit int) []*item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.head == len(p.queue) && !p.closed {
+		p.wake.Wait()
+	}
+	n := min(limit, len(p.queue)-p.head)
+	if limit > 1 && n > 1 && !p.effect.IsBatch() { // leave some for the others
+		n = min(n, max(1, (len(p.queue)-p.head)/2))
+	}
+	for range n {
+		it := p.queue[p.head]
+		if len(buf) > 0 && (it.alone || it.probe != buf[0].probe) {
+			break
+		}
+		buf = append(buf, it)
+		p.queue[p.head] = nil
+		p.head++
+		if it.alone {
+			break
+		}
+	}
+	p.taken += len(buf)
+	if p.head == len(p.queue) {
+		p.queue, p.head = p.queue[:0], 0
+	}
+	return buf
+}
+
+// report hands items back to the loop.
+func (p *pool) report(items []*item) {
+	if len(items) == 0 {
+		return
+	}
+	p.mu.Lock()
+	p.done = append(p.done, items...)
+	p.taken -= len(items)
+	p.mu.Unlock()
+	select {
+	case p.results <- struct{}{}:
+	default:
+	}
+}
+
+// collect returns what was reported; buf is used again.
+func (p *pool) collect(buf []*item) []*item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	done := p.done
+	p.done = buf[:0]
+	return done
+}
+
+// close lets the workers end when the queue is empty.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.wake.Broadcast()
+}
+
+// running returns the contexts of the effects that run now.
+func (p *pool) running(buf []*effectContext) []*effectContext {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.slots {
+		if c := s.current.Load(); c != nil {
+			buf = append(buf, c)
+		}
+	}
+	return buf
+}
+
+// unstick gives what waits behind an effect that runs for longer than patience
+// back to the queue.
+func (p *pool) unstick(now time.Time, patience time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.slots {
+		c := s.current.Load()
+		if c == nil || now.Sub(c.started) < patience {
+			continue
+		}
+		s.mu.Lock()
+		if n := len(s.rest); n > 0 {
+			p.queue = append(append([]*item(nil), s.rest...), p.queue[p.head:]...)
+			p.head, p.taken, s.rest = 0, p.taken-n, nil
+		}
+		s.mu.Unlock()
+	}
+	p.wake.Broadcast()
+}
+
+// replace starts a worker in the place of one that is stuck in c. The items of
+// c no longer count as taken. It reports false if the effect has returned.
+func (p *pool) replace(c *effectContext) bool {
+	p.mu.Lock()
+	found := false
+	for s := range p.slots {
+		if s.current.Load() == c {
+			delete(p.slots, s)
+			found = true
+		}
+	}
+	if found {
+		c.orphan = true
+		p.taken -= len(c.items)
+	}
+	p.mu.Unlock()
+	if found {
+		p.spawn()
+	}
+	return found
+}
+
+func (p *pool) work(s *slot) {
+	defer p.workers.Done()
+	var current *effectContext
+	returned := false
+	defer func() {
+		if !returned && current != nil { // the effect ended the goroutine
+			for _, it := range current.items {
+				it.outcome = effect.Outcome{Err: errGoexit}
+				it.class, it.took = effect.ClassUnknown, time.Since(current.started)
+			}
+			if p.leave(s, current) {
+				p.report(current.items)
+				p.spawn()
+			}
+		}
+	}()
+	var buf, finished []*item
+	limit := 1
+	if p.effect.IsBatch() {
+		limit = p.effect.MaxBatch()
+	}
+	for {
+		buf = p.take(buf[:0], limit)
+		if len(buf) == 0 {
+			returned = true
+			p.leave(s, nil)
+			return
+		}
+		now := time.Now()
+		if p.effect.IsBatch() && !buf[0].probe {
+			current = p.context(append([]*item(nil), buf...), now)
+			s.current.Store(current)
+			p.runBatch(current, now)
+			if !p.leave(s, current) {
+				returned = true
+				p.reportOrphan(current)
+				return
+			}
+			p.report(current.items)
+			current = nil
+			continue
+		}
+		start, ran := now, 0
+		s.keep(buf)
+		for it := s.next(); it != nil; it = s.next() {
+			ran++
+			current = p.context([]*item{it}, start)
+			s.current.Store(current)
+			p.run(current, it, start)
+			end := time.Now()
+			it.took = end.Sub(start)
+			if !p.leave(s, current) {
+				returned = true
+				p.reportOrphan(current)
+				return
+			}
+			current = nil
+			finished = append(finished, it)
+			if it.took > quick || len(finished) >= takeQuick {
+				p.report(finished)
+				finished = finished[:0]
+			}
+			start = end
+		}
+		p.report(finished)
+		finished = finished[:0]
+		if per := start.Sub(now) / time.Duration(max(ran, 1)); per < quick {
+			limit = takeQuick
+		} else {
+			limit = 1
+		}
+	}
+}
+
+func (p *pool) context(items []*item, now time.Time) *effectContext {
+	return &effectContext{parent: p.parent, items: items, started: now, deadline: now.Add(p.effect.MaxRunTime()), isProbe: items[0].probe}
+}
+
+// leave ends the effect's context and reports whether the worker still counts.
+func (p *pool) leave(s *slot, c *effectContext) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.current.Store(nil)
+	if c == nil {
+		delete(p.slots, s)
+		return true
+	}
+	if !c.orphan {
+		c.release()
+	}
+	return !c.orphan
+}
+
+// reportOrphan hands back items that were given up; they do not count as taken.
+func (p *pool) reportOrphan(c *effectContext) {
+	p.mu.Lock()
+	p.taken += len(c.items)
+	p.mu.Unlock()
+	p.report(c.items)
+}
+
+// start reports whether the effect may be called now. After it, it counts as
+// called.
+func (p *pool) start(it *item, now time.Time) bool {
+	if it.hold != nil {
+		if !it.hold.Live(now) {
+			return false
+		}
+		it.hold.Started(now, p.effect.MaxRunTime())
+	}
+	it.called = true
+	if !it.probe {
+		it.ran = true
+	}
+	return true
+}
+
+func (p *pool) run(c *effectContext, it *item, now time.Time) {
+	if !p.start(it, now) {
+		it.class = effect.ClassUnknown
+		return
+	}
+	if it.probe {
+		var err error
+		it.finding, err = p.effect.Ask(c, p.input(it))
+		if err != nil {
+			it.finding, it.cause = effect.CannotSay(), fmt.Errorf("probe: %w", err)
+		}
+		return
+	}
+	it.outcome = p.effect.Run(c, p.input(it))
+	it.class, it.delay = effect.Classify(it.outcome.Err)
+}
+
+func (p *pool) runBatch(c *effectContext, now time.Time) {
+	started := make([]*item, 0, len(c.items))
+	inputs := make([]effect.Input, 0, len(c.items))
+	for _, it := range c.items {
+		if p.start(it, now) {
+			started = append(started, it)
+			inputs = append(inputs, p.input(it))
+		}
+	}
+	if len(started) == 0 {
+		return
+	}
+	outcomes := p.effect.RunBatch(c, inputs)
+	took := time.Since(now)
+	for i, it := range started {
+		it.outcome, it.took = outcomes[i], took
+		it.class, it.delay = effect.Classify(it.outcome.Err)
+	}
+}
