@@ -7,9 +7,6 @@ import (
 	"github.com/oncefence/oncefence/fence/driver"
 )
 
-// Options sets up a store. nil and the zero Options are fine.
-type Options struct{}
-
 // Store is a driver.Store over maps. Make it with [NewStore]. A batch is one
 // atomic step; batches of different namespaces do not wait for each other.
 type Store struct {
