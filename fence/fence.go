@@ -21,6 +21,9 @@ const (
 	MinLease = 50 * time.Millisecond
 )
 
+// ErrLeaseLost: the lease ended before the holder was done, see Hold.Context.
+var ErrLeaseLost = errors.New("the lease of the claim ended or was lost")
+
 // Errors of opening a fence. Match them with errors.Is; the text says what to
 // change.
 var (
@@ -37,8 +40,8 @@ var (
 // Options of a Fence. The zero value and nil mean the defaults.
 type Options struct {
 	// Retention is how long a sealed key answers duplicate; 0 is
-	// DefaultRetention (14 days). Negative is refused: a receipt that never
-	// expires needs Endless.
+	// DefaultRetention (14 days). Less than MinLease and negative are refused: a
+	// receipt that never expires needs Endless.
 	Retention time.Duration
 	// Endless keeps sealed keys without end. The store grows without bound.
 	Endless bool
@@ -47,13 +50,15 @@ type Options struct {
 	// the topics that hold their copies. Doubt is kept until it is resolved.
 	DeadRetention time.Duration
 	// ClaimTimeout is the time after which the store refuses a claim that
-	// travelled so long; 0 is DefaultClaimTimeout (10 s).
+	// travelled so long; 0 is DefaultClaimTimeout (10 s). At most half of
+	// driver.TombstoneLife.
 	ClaimTimeout time.Duration
 	// Demand is the lowest grade to start with. The zero value demands none; a
 	// grade below restart is then logged as a warning.
 	Demand driver.Level
 	// AllowEviction accepts a store that may drop records under memory
-	// pressure. Every dropped record may be an effect that happens twice.
+	// pressure. Every dropped record may be an effect that happens twice. It is
+	// logged as a warning.
 	AllowEviction bool
 	// Observer sees store calls; nil sees none.
 	Observer Observer
@@ -78,10 +83,11 @@ type Observer interface {
 type Fence struct {
 	store driver.Store
 	opts  Options
+	now   func() time.Time // time.Now, except in tests
 }
 
 // New wraps a store. It does not contact it. Adapters such as memfence.New
-// call it and return the result.
+// call it and return the result. The error names the option that is wrong.
 func New(store driver.Store, opts *Options) (*Fence, error) {
 	if store == nil {
 		return nil, errors.New("fence.New: store is nil")
@@ -89,6 +95,9 @@ func New(store driver.Store, opts *Options) (*Fence, error) {
 	var o Options
 	if opts != nil {
 		o = *opts
+	}
+	if o.Endless && o.Retention != 0 {
+		return nil, fmt.Errorf("fence.Options.Retention is %v and Endless is set: leave one of them out", o.Retention)
 	}
 	for _, d := range []struct {
 		name  string
@@ -99,12 +108,15 @@ func New(store driver.Store, opts *Options) (*Fence, error) {
 		{"DeadRetention", &o.DeadRetention, DefaultDeadRetention},
 		{"ClaimTimeout", &o.ClaimTimeout, DefaultClaimTimeout},
 	} {
-		if *d.value < 0 {
-			return nil, fmt.Errorf("fence.Options.%s is %v: it must not be negative (0 means %v)", d.name, *d.value, d.zero)
-		}
 		if *d.value == 0 {
 			*d.value = d.zero
 		}
+		if *d.value < MinLease {
+			return nil, fmt.Errorf("fence.Options.%s is %v: it must be at least %v (0 means %v)", d.name, *d.value, MinLease, d.zero)
+		}
+	}
+	if most := driver.TombstoneLife / 2; o.ClaimTimeout > most {
+		return nil, fmt.Errorf("fence.Options.ClaimTimeout is %v: it must be at most %v", o.ClaimTimeout, most)
 	}
 	if o.Demand > driver.GradeReplicated {
 		return nil, fmt.Errorf("fence.Options.Demand is %d: use driver.GradeVolatile, GradeRestart, GradeMachine or GradeReplicated", o.Demand)
@@ -118,7 +130,7 @@ func New(store driver.Store, opts *Options) (*Fence, error) {
 	if o.Observer == nil {
 		o.Observer = noObserver{}
 	}
-	return &Fence{store: store, opts: o}, nil
+	return &Fence{store: store, opts: o, now: time.Now}, nil
 }
 
 // Retention is how long sealed keys are kept; 0 means without end.
@@ -135,13 +147,15 @@ func (f *Fence) Close() error { return f.store.Close() }
 
 // check reads the grade and refuses what was not demanded.
 func (f *Fence) check(ctx context.Context) (driver.Grade, error) {
-	start := time.Now()
+	start := f.now()
 	grade, err := f.store.Grade(ctx)
-	f.opts.Observer.StoreCall("grade", 1, failures(err), time.Since(start))
+	f.opts.Observer.StoreCall("grade", 1, failures(err), f.now().Sub(start))
 	if err != nil {
 		return grade, fmt.Errorf("read the fence store's settings: %w", err)
 	}
-	if grade.Eviction != "" && grade.Eviction != "noeviction" && !f.opts.AllowEviction {
+	if evicts := grade.Eviction != "" && grade.Eviction != "noeviction"; evicts && f.opts.AllowEviction {
+		f.opts.Logger.Warn("fence store may evict records: a sealed key can vanish and its effect run again", "policy", grade.Eviction)
+	} else if evicts {
 		return grade, fmt.Errorf("%w: its eviction policy is %q, so a sealed key can vanish and its effect run again: set maxmemory-policy noeviction, or set fence.Options.AllowEviction", ErrEviction, grade.Eviction)
 	}
 	if f.opts.Demand != driver.GradeUnknown && grade.Level < f.opts.Demand {

@@ -1,34 +1,53 @@
 package fence
 
 import (
+	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/oncefence/oncefence/fence/driver"
 )
 
-// Hold is a key held under a lease. The Space renews it until it is ended.
+// Hold is a key held under a lease. The Space renews it until it is dropped.
+//
+// For the holder a lease ends a quarter of its length before it does for the
+// store, counted from before the claim or its last renewal was sent, on the
+// monotonic or the wall clock, whichever says so first. A lease that ended is
+// renewed on the same terms: as long as nobody took over, the holder may still
+// write its outcome.
 type Hold struct {
-	space  *Space
-	key    Key
-	token  uint64
-	record *driver.Record
-	lease  time.Duration
-	// end is the local wall time in nanoseconds at which the holder sees its
-	// lease end; 0 once it was lost.
-	end   atomic.Int64
-	ended atomic.Bool
-	limit atomic.Int64 // renew until then (local nanoseconds); 0: no limit
+	space   *Space
+	key     Key
+	token   uint64
+	lease   time.Duration
+	granted driver.Record
+	record  *driver.Record // granted, or a later attempt under the same claim
 
-	mu     sync.Mutex
-	onLost func()
+	place int // in Space.holds, guarded by Space.mu; -1 when it is not there
+
+	mu       sync.Mutex
+	sent     time.Time // before the claim or the last renewal that was answered was sent
+	retry    time.Time // after a failed renewal: not before
+	started  time.Time
+	maxRun   time.Duration
+	limited  bool // renew only until started + maxRun
+	renewing bool // a renewal is under way
+	told     bool // the lease ended and the holder was told
+	over     bool // dropped, ended by a transition, or lost
+	lost     bool // another holder has the key
+	onLost   func()
+}
+
+func newHold(s *Space, key Key, granted *driver.Record, lease time.Duration, sent time.Time) *Hold {
+	h := &Hold{space: s, key: key, token: granted.Token, lease: lease, granted: *granted, place: -1, sent: sent}
+	h.record = &h.granted
+	return h
 }
 
 // Key returns the key.
 func (h *Hold) Key() Key { return h.key }
 
-// Token returns the fencing token.
+// Token returns the fencing token. Hand it to sinks that compare it.
 func (h *Hold) Token() uint64 { return h.token }
 
 // Record returns the pending record as it was granted. It must not be changed.
@@ -37,124 +56,95 @@ func (h *Hold) Record() *driver.Record { return h.record }
 // End is the local time at which the lease ends for the holder; zero when it
 // was lost to another holder.
 func (h *Hold) End() time.Time {
-	if end := h.end.Load(); end != 0 {
-		return time.Unix(0, end)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost {
+		return time.Time{}
 	}
-	return time.Time{}
+	return h.sent.Add(h.own())
 }
 
-// Live reports whether the effect may still start or go on.
-func (h *Hold) Live(now time.Time) bool { return !h.ended.Load() && now.UnixNano() < h.end.Load() }
+// own is how long a lease is for its holder.
+func (h *Hold) own() time.Duration { return h.lease - margin(h.lease) }
 
-// Started limits renewing: the effect began and runs at most maxRun.
+// Live reports whether the effect may still start or go on at now, which comes
+// from time.Now: both clocks are compared.
+func (h *Hold) Live(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.live(now)
+}
+
+func (h *Hold) live(now time.Time) bool { return !h.over && passed(h.sent, now) < h.own() }
+
+// Started limits renewing: the effect began and runs at most maxRun. If nothing
+// is heard of it, the lease is renewed for the last time before now + maxRun.
+// With a maxRun of 0 or less it is not renewed at all.
 func (h *Hold) Started(now time.Time, maxRun time.Duration) {
-	h.limit.Store(now.Add(maxRun).UnixNano())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started, h.maxRun, h.limited = now, maxRun, true
 }
 
 // Finished lifts that limit: the effect ended, and the lease is renewed until
-// its outcome is written.
-func (h *Hold) Finished() { h.limit.Store(0) }
-
-// OnLost sets what is called once when the lease ends or is lost before Drop,
-// at once if that has happened already. f must not block.
-func (h *Hold) OnLost(f func()) {
+// its outcome is written. Who calls it must Drop the Hold in the end.
+func (h *Hold) Finished() {
 	h.mu.Lock()
-	h.onLost = f
+	due := h.limited && !h.over && passed(h.sent, h.space.now()) >= h.lease/3
+	h.limited = false
 	h.mu.Unlock()
-	if !h.Live(time.Now()) {
-		h.lose()
+	if due {
+		h.space.again(h)
 	}
 }
 
-// lose calls OnLost's function, once.
-func (h *Hold) lose() {
+// OnLost sets what is called once when the lease ends or is lost before Drop,
+// at once if it is not alive now. f must not block. A call that began before
+// Drop may overlap it. A lease that is renewed after its end does not call f
+// again.
+func (h *Hold) OnLost(f func()) {
 	h.mu.Lock()
+	h.onLost = f
+	dead := !h.live(h.space.now())
+	if dead {
+		f = h.takeOnLost()
+	}
+	h.mu.Unlock()
+	if dead && f != nil {
+		f()
+	}
+}
+
+// takeOnLost returns what has to be called for a lost lease, nil if nothing.
+func (h *Hold) takeOnLost() func() {
 	f := h.onLost
 	h.onLost = nil
-	h.mu.Unlock()
-	if f != nil && !h.ended.Load() {
-		f()
+	if h.over && !h.lost {
+		return nil
+	}
+	return f
+}
+
+// Context returns a context for the effect: it ends with parent, after maxRun,
+// and with the lease (context.Cause then matches ErrLeaseLost). It calls Started
+// and OnLost. Call cancel when the effect has returned; renewing goes on until
+// maxRun after now, or Drop, so that the outcome can be written.
+func (h *Hold) Context(parent context.Context, maxRun time.Duration) (ctx context.Context, cancel context.CancelFunc) {
+	bounded, stop := context.WithTimeout(parent, maxRun)
+	ctx, lose := context.WithCancelCause(bounded)
+	h.Started(h.space.now(), maxRun)
+	h.OnLost(func() { lose(ErrLeaseLost) })
+	return ctx, func() {
+		stop()
+		lose(context.Canceled)
 	}
 }
 
 // Drop stops renewing. Call it when a transition ended the claim, or when it is
 // left to its lease.
-func (h *Hold) Drop() { h.ended.Store(true) }
-
-// Verdict is what an attempt left.
-type Verdict struct {
-	InDoubt bool
-	Reason  string
-}
-
-func (h *Hold) base(op driver.Op) driver.Transition {
-	r := h.record
-	return driver.Transition{
-		Op: op, Key: h.key.Digest(), Token: r.Token, Attempt: r.Attempt, Step: r.Step, Takeovers: r.Takeovers, Kind: r.Kind,
-		Fingerprint: r.Fingerprint, Origin: r.Origin, FirstSeen: r.FirstSeen, AttemptEnd: r.AttemptEnd, Steps: r.Steps,
-	}
-}
-
-// Seal makes the key done.
-func (h *Hold) Seal(kind driver.Kind, effectID string, receipt []byte) driver.Transition {
-	t := h.base(driver.Seal)
-	t.Kind, t.EffectID, t.Receipt, t.Retention = kind, effectID, receipt, h.space.fence.opts.Retention
-	return t
-}
-
-// Release puts back what the claim found. Only when the effect was not called.
-func (h *Hold) Release() driver.Transition {
-	return driver.Transition{Op: driver.Release, Key: h.key.Digest(), Token: h.record.Token, Nonce: h.record.Nonce}
-}
-
-// Retry says that the attempt is over and the next one follows after due, at
-// the next step of the schedule.
-func (h *Hold) Retry(v Verdict, due time.Duration) driver.Transition {
-	t := h.base(driver.Retry)
-	t.InDoubt, t.Reason, t.Due = v.InDoubt, v.Reason, due
-	t.NextAttempt, t.NextStep = t.Attempt+1, t.Step+1
-	return t
-}
-
-// HandOver makes the key requeued: the copy of the next attempt was
-// acknowledged.
-func (h *Hold) HandOver(v Verdict) driver.Transition {
-	t := h.base(driver.HandOver)
-	t.InDoubt, t.Reason, t.Retention = v.InDoubt, v.Reason, h.space.fence.opts.DeadRetention
-	t.Attempt, t.Step = t.Attempt+1, t.Step+1
-	if h.record.Verdict == driver.VerdictRetry {
-		t.Attempt, t.Step = h.record.NextAttempt, h.record.NextStep
-	}
-	return t
-}
-
-// GiveUp says that the attempt is over and a dead letter follows.
-func (h *Hold) GiveUp(v Verdict) driver.Transition {
-	t := h.base(driver.GiveUp)
-	t.InDoubt, t.Reason = v.InDoubt, v.Reason
-	return t
-}
-
-// Bury makes the key dead at attempt, at least its own: the dead letter was
-// acknowledged.
-func (h *Hold) Bury(v Verdict, attempt uint32) driver.Transition {
-	t := h.base(driver.Bury)
-	t.InDoubt, t.Reason, t.Retention = v.InDoubt, v.Reason, h.space.fence.opts.DeadRetention
-	t.Attempt = max(t.Attempt, attempt)
-	return t
-}
-
-// Begin starts the next attempt under the same claim, after Retry was applied.
-// The Hold then speaks of that attempt.
-func (h *Hold) Begin() driver.Transition {
-	t := h.base(driver.Begin)
-	t.NextAttempt, t.NextStep, t.Lease = t.Attempt+1, t.Step+1, h.lease
-	return t
-}
-
-// Begun tells the Hold that Begin was applied.
-func (h *Hold) Begun() {
-	next := *h.record
-	next.Attempt, next.Step, next.Verdict = next.Attempt+1, next.Step+1, driver.NoVerdict
-	h.record = &next
+func (h *Hold) Drop() {
+	h.mu.Lock()
+	h.over, h.onLost = true, nil
+	h.mu.Unlock()
+	h.space.remove(h)
 }

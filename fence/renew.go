@@ -2,40 +2,73 @@ package fence
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/oncefence/oncefence/fence/driver"
 )
 
-// group is the holds of one claim batch: they were sent together, so they are
-// renewed together.
-type group struct {
-	holds   []Hold
-	sent    time.Time // of the claim or of the last renewal that was answered
-	retry   time.Time // not before, after a failed renewal
-	lease   time.Duration
-	expired bool // the leases ended locally and the holders were told
-}
-
-// orphan is a claim whose answer never came.
-type orphan struct {
-	key   driver.Digest
-	nonce driver.Nonce
-	until int64 // store time after which the claim cannot arrive any more
-}
+// One loop per Space looks at all holds. It renews a lease when a third of it
+// is over, together with those that are over a quarter, so that many claims
+// make few requests. The loop itself never waits for the store: each request
+// has a goroutine while it is under way, so that holders are told of ended
+// leases in time when the store hangs.
 
 // renewBatch bounds one renewal request.
 const renewBatch = 512
 
-func (s *Space) add(g *group) {
+// add puts granted claims under renewal.
+func (s *Space) add(holds []*Hold) {
+	if len(holds) == 0 {
+		return
+	}
 	s.mu.Lock()
-	s.groups = append(s.groups, g)
-	first := len(s.groups) == 1 || g.lease < s.lease
+	if s.closed {
+		s.mu.Unlock()
+		for _, h := range holds {
+			h.close()
+		}
+		return
+	}
+	soonest := holds[0].lease
+	for _, h := range holds {
+		h.place = len(s.holds)
+		s.holds = append(s.holds, h)
+		soonest = min(soonest, h.lease)
+	}
+	early := s.now().Add(soonest / 8).Before(s.next)
 	s.mu.Unlock()
-	if first {
+	if early {
 		s.nudge()
 	}
+}
+
+// again puts a hold back whose limit was lifted after it had been left out.
+func (s *Space) again(h *Hold) {
+	s.mu.Lock()
+	if h.place < 0 && !s.closed {
+		h.place = len(s.holds)
+		s.holds = append(s.holds, h)
+	}
+	s.mu.Unlock()
+	s.nudge()
+}
+
+// remove takes a hold out of renewal.
+func (s *Space) remove(h *Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takeOut(h)
+}
+
+func (s *Space) takeOut(h *Hold) {
+	if h.place < 0 {
+		return
+	}
+	end := len(s.holds) - 1
+	last := s.holds[end]
+	s.holds[h.place], last.place = last, h.place
+	s.holds[end] = nil
+	s.holds, h.place = s.holds[:end], -1
 }
 
 func (s *Space) nudge() {
@@ -45,174 +78,199 @@ func (s *Space) nudge() {
 	}
 }
 
-// renewals is the one loop that renews leases, tells holders of ended ones and
-// releases orphans.
-func (s *Space) renewals(ctx context.Context) {
+// loop runs until ctx ends and waits for its requests then.
+func (s *Space) loop(ctx context.Context) {
 	defer close(s.done)
-	timer := time.NewTimer(time.Hour)
+	defer s.requests.Wait()
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(s.tick(ctx, time.Now()))
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-s.wake:
 		}
+		timer.Reset(s.tick(ctx))
 	}
 }
 
 // tick does what is due and says how long nothing more will be.
-func (s *Space) tick(ctx context.Context, now time.Time) time.Duration {
+func (s *Space) tick(ctx context.Context) time.Duration {
+	now := s.now()
 	s.mu.Lock()
-	due := s.dueGroups(now)
-	orphans := len(s.orphans)
+	due, told, wait := s.look(now)
+	orphans, soon := s.dueOrphans(now)
+	wait = max(min(wait, soon), time.Millisecond)
+	s.next = now.Add(wait)
 	s.mu.Unlock()
-	for _, g := range due {
-		s.renew(ctx, g, now)
+	for _, f := range told {
+		f()
 	}
-	if orphans > 0 {
-		_ = s.releaseOrphans(ctx, now) // tried again at the next tick
+	for len(due) > 0 {
+		batch := due[:min(len(due), renewBatch)]
+		due = due[len(batch):]
+		s.requests.Go(func() {
+			if !s.renew(ctx, batch) {
+				s.nudge() // to try again sooner than the next look
+			}
+		})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wait := time.Hour
-	now = time.Now()
-	for _, g := range s.groups {
-		next := g.sent.Add(g.lease / 3)
-		if g.retry.After(next) {
-			next = g.retry
-		}
-		if end := g.sent.Add(g.lease - margin(g.lease)); !g.expired && end.After(now) && end.Before(next) {
-			next = end
-		}
-		wait = min(wait, max(next.Sub(now), time.Millisecond))
-	}
-	if len(s.orphans) > 0 {
-		wait = min(wait, 100*time.Millisecond)
+	if len(orphans) > 0 {
+		s.requests.Go(func() {
+			_ = s.releaseOrphans(ctx, orphans) // what failed is tried again
+			s.nudge()
+		})
 	}
 	return wait
 }
 
-// dueGroups drops groups that are over, tells the holders of leases that ended,
-// and returns the groups to renew.
-func (s *Space) dueGroups(now time.Time) (due []*group) {
-	alive := s.groups[:0]
-	for _, g := range s.groups {
-		over := true
-		for i := range g.holds {
-			over = over && g.holds[i].ended.Load()
-		}
-		if over {
-			continue
-		}
-		alive = append(alive, g)
-		age := passed(g.sent, now)
-		if age >= g.lease-margin(g.lease) && !g.expired {
-			g.expired = true
-			for i := range g.holds {
-				g.holds[i].end.Store(now.UnixNano() - 1)
-				g.holds[i].lose()
+// look goes through all holds: which to renew, whom to tell that a lease ended,
+// and when to look again. Those to renew are marked. Holds that are over, or
+// that nobody renews any more after their end, are left out from then on.
+func (s *Space) look(now time.Time) (due []*Hold, told []func(), wait time.Duration) {
+	wait = time.Hour
+	renew := false
+	for i := 0; i < len(s.holds); i++ {
+		h := s.holds[i]
+		h.mu.Lock()
+		age := passed(h.sent, now)
+		if !h.told && age >= h.own() {
+			h.told = true
+			if f := h.takeOnLost(); f != nil {
+				told = append(told, f)
 			}
 		}
-		if age >= g.lease/3 && !now.Before(g.retry) {
-			due = append(due, g)
-		}
-	}
-	clear(s.groups[len(alive):])
-	s.groups = alive
-	return due
-}
-
-// renew sends one group's renewals. An ended lease is renewed on the same
-// terms, which tells whether the token is still the record's.
-func (s *Space) renew(ctx context.Context, g *group, now time.Time) {
-	var holds []*Hold
-	var batch []driver.Transition
-	for i := range g.holds {
-		h := &g.holds[i]
-		limit := h.limit.Load()
-		if h.ended.Load() || h.end.Load() == 0 || (limit != 0 && now.UnixNano() > limit) {
+		at := h.own() // of the lease, when to look at this hold again
+		switch {
+		case h.renewing:
+		case h.over, h.told && h.limitPassed(now):
+			h.mu.Unlock()
+			s.takeOut(h)
+			i--
 			continue
-		}
-		holds = append(holds, h)
-		batch = append(batch, driver.Transition{Op: driver.Renew, Key: h.key.Digest(), Token: h.token, Lease: h.lease})
-	}
-	renewed, lost, failed := 0, 0, false
-	for start := 0; start < len(batch); start += renewBatch {
-		end := min(start+renewBatch, len(batch))
-		sent := time.Now()
-		reach, cancel := context.WithTimeout(ctx, max(g.lease/3, 100*time.Millisecond))
-		answers := s.apply(reach, "renew", batch[start:end])
-		cancel()
-		for i, a := range answers {
-			h := holds[start+i]
-			switch {
-			case a.Err != nil:
-				failed = true
-			case a.Outcome == driver.OK:
-				renewed++
-				if end := sent.Add(h.lease - margin(h.lease)).UnixNano(); end > h.end.Load() {
-					h.end.Store(end)
-				}
-			case !h.ended.Load():
-				lost++
-				h.end.Store(0)
-				h.lose()
+		case h.limitPassed(now):
+		case now.Before(h.retry):
+			at = age + h.retry.Sub(now)
+		default:
+			renew = renew || age >= h.lease/3
+			if age >= h.lease/4 {
+				due = append(due, h)
 			}
+			at = h.lease / 3
 		}
+		if !h.told {
+			at = min(at, h.own())
+		}
+		if at > age {
+			wait = min(wait, at-age)
+		}
+		wait = min(wait, h.lease/8) // to notice a wall clock that was set
+		h.mu.Unlock()
 	}
-	if failed {
-		g.retry = now.Add(max(g.lease/20, 5*time.Millisecond))
-	} else {
-		g.sent, g.retry, g.expired = now, time.Time{}, false
+	if !renew {
+		return nil, told, wait
 	}
-	if len(batch) > 0 {
-		s.fence.opts.Observer.Renewed(renewed, lost)
+	for _, h := range due {
+		h.mu.Lock()
+		h.renewing = true
+		h.mu.Unlock()
 	}
+	return due, told, wait
 }
 
-// releaseOrphans releases claims whose answer never came. A release that finds
-// nothing is repeated until the claim cannot arrive any more.
-func (s *Space) releaseOrphans(ctx context.Context, _ time.Time) error {
-	s.mu.Lock()
-	orphans := s.orphans
-	s.orphans = nil
-	s.mu.Unlock()
-	if len(orphans) == 0 {
-		return nil
+// limitPassed reports whether Started's maximum run time is over.
+func (h *Hold) limitPassed(now time.Time) bool {
+	return h.limited && passed(h.started, now) >= h.maxRun
+}
+
+func (h *Hold) renewal() driver.Transition {
+	return driver.Transition{Op: driver.Renew, Key: h.key.digest, Token: h.token, Lease: h.lease}
+}
+
+// renew sends one batch of renewals, also of leases that ended: the answer
+// tells whether the token is still the record's. It reports whether all were
+// answered.
+func (s *Space) renew(ctx context.Context, holds []*Hold) (answered bool) {
+	batch := make([]driver.Transition, len(holds))
+	shortest := holds[0].lease
+	for i, h := range holds {
+		batch[i] = h.renewal()
+		shortest = min(shortest, h.lease)
 	}
-	seen := make(map[driver.Digest]bool, len(orphans))
-	var batch []driver.Transition
-	var sentFor, left []orphan
-	for _, o := range orphans {
-		if seen[o.key] || len(batch) == renewBatch {
-			left = append(left, o)
-			continue
-		}
-		seen[o.key] = true
-		batch = append(batch, driver.Transition{Op: driver.Release, Key: o.key, Nonce: o.nonce})
-		sentFor = append(sentFor, o)
-	}
-	reach, cancel := context.WithTimeout(ctx, time.Second)
+	reach, cancel := context.WithTimeout(ctx, max(shortest/4, MinLease))
 	defer cancel()
-	var err error
-	for i, a := range s.apply(reach, "apply", batch) {
-		if a.Err != nil {
-			err = a.Err
+	sent := s.now()
+	answers := s.apply(reach, "renew", batch)
+	read := s.now()
+	renewed, lost, failed := 0, 0, 0
+	for i := range answers {
+		switch holds[i].answered(sent, read, &answers[i]) {
+		case stillHeld:
+			renewed++
+		case lostToAnother:
+			lost++
+		case notAnswered:
+			failed++
+		case endedBefore:
 		}
-		if a.Err != nil || (a.Outcome != driver.OK && a.Now <= sentFor[i].until) {
-			left = append(left, sentFor[i])
-		}
 	}
-	if len(left) == 0 {
-		return nil
+	s.fence.opts.Observer.Renewed(renewed, lost)
+	return failed == 0
+}
+
+// renewalEnd is what a renewal found.
+type renewalEnd uint8
+
+const (
+	notAnswered renewalEnd = iota
+	stillHeld
+	endedBefore // by Drop or by a transition of its own
+	lostToAnother
+)
+
+// answered takes the answer to a renewal that was sent at sent.
+func (h *Hold) answered(sent, read time.Time, a *driver.Applied) renewalEnd {
+	h.mu.Lock()
+	h.renewing = false
+	switch {
+	case h.over:
+		h.mu.Unlock()
+		return endedBefore
+	case a.Err != nil:
+		h.retry = read.Add(max(h.lease/20, 5*time.Millisecond))
+		h.mu.Unlock()
+		return notAnswered
+	case a.Outcome == driver.OK:
+		h.sent, h.retry = sent, time.Time{}
+		h.told = h.told && !h.live(read)
+		h.mu.Unlock()
+		return stillHeld
 	}
-	s.mu.Lock()
-	s.orphans = append(s.orphans, left...)
-	s.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("release %d claims whose answer never came: %w", len(left), err)
+	// Refused. A record that carries our token was ended by our own transition,
+	// whose answer the holder has not read yet.
+	own := a.Record.Token == h.token || a.Record.ReleasedToken == h.token
+	h.over, h.lost = true, !own
+	f := h.takeOnLost()
+	h.mu.Unlock()
+	h.space.remove(h)
+	if f != nil {
+		f()
 	}
-	return nil
+	if own {
+		return endedBefore
+	}
+	return lostToAnother
+}
+
+// close ends a hold that nobody renews any more.
+func (h *Hold) close() {
+	h.mu.Lock()
+	dropped := h.over
+	f := h.onLost
+	h.over, h.lost, h.onLost = true, h.lost || !dropped, nil
+	h.mu.Unlock()
+	if !dropped && f != nil {
+		f()
+	}
 }
