@@ -90,7 +90,7 @@ func (s *Source) rejoin() {
 	s.holdings = nil
 	known := gone[:0:0]
 	for _, h := range gone {
-		if h.ready {
+		if h.told {
 			known = append(known, h)
 		}
 	}

@@ -14,6 +14,7 @@ type holding struct {
 	log        *partition
 	position   int64
 	epoch      int32 // of the last record before position
+	told       bool  // Assigned was called, or is about to be
 	ready      bool  // Assigned has returned
 	draining   bool  // Revoked was asked for
 	paused     bool
@@ -141,7 +142,7 @@ func (s *Source) handle(e event) bool {
 		var rest []*holding
 		for _, h := range s.holdings {
 			h.draining = true
-			if h.ready {
+			if h.told {
 				rest = append(rest, h)
 			}
 		}
@@ -162,7 +163,7 @@ func (s *Source) handle(e event) bool {
 func (s *Source) handRevoked(ctx context.Context, hs []*holding) {
 	s.broker.mu.Lock()
 	hs = slices.DeleteFunc(slices.Clone(hs), func(h *holding) bool {
-		return !h.ready || !slices.Contains(s.holdings, h)
+		return !h.told || !slices.Contains(s.holdings, h)
 	})
 	s.broker.mu.Unlock()
 	if len(hs) > 0 {
@@ -208,6 +209,7 @@ func (s *Source) begin(hs []*holding) []driver.Assignment {
 				TopicPartition: h.TopicPartition, Offset: h.position, LeaderEpoch: -1,
 			}
 		}
+		h.told = true
 		as = append(as, a)
 	}
 	return as
