@@ -47,14 +47,15 @@ func (s *source) batch(p kgo.FetchTopicPartition) (driver.Batch, bool) {
 	if last <= h.next {
 		return driver.Batch{}, false // of before a reset
 	}
-	h.next, h.high, h.stable = last, p.HighWatermark, p.LastStableOffset
+	// Brokers tell the watermarks of before they read: records may lie above.
+	h.next, h.high, h.stable = last, max(p.HighWatermark, last), max(p.LastStableOffset, last)
 	h.failures, h.heard = 0, time.Now()
 	return driver.Batch{
 		TopicPartition: tp,
 		Generation:     h.generation,
 		Records:        records(p.Records, h.topicID),
-		HighWatermark:  p.HighWatermark,
-		LastStable:     p.LastStableOffset,
+		HighWatermark:  h.high,
+		LastStable:     h.stable,
 		NextFetch:      last,
 	}, true
 }

@@ -66,7 +66,11 @@ func (s *source) begin(handler driver.Handler) error {
 // look finds out what is to be known before joining. It asks for nothing that
 // changes anything.
 func (s *source) look(ctx context.Context, all []string) error {
-	details, err := s.admin.ListTopics(ctx, all...)
+	var details kadm.TopicDetails
+	err := retry(ctx, func() (err error) {
+		details, err = s.admin.ListTopics(ctx, all...)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("topics cannot be looked at: %w", err)
 	}
@@ -82,7 +86,11 @@ func (s *source) look(ctx context.Context, all []string) error {
 	if len(missing) > 0 {
 		return fmt.Errorf("no such topic: %s; create it, the source does not", strings.Join(missing, ", "))
 	}
-	positions, err := s.admin.FetchOffsetsForTopics(ctx, s.group, s.topics...)
+	var positions kadm.OffsetResponses
+	err = retry(ctx, func() (err error) {
+		positions, err = s.admin.FetchOffsetsForTopics(ctx, s.group, s.topics...)
+		return err
+	})
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return fmt.Errorf("committed positions cannot be read: %w", err)
 	}
@@ -104,6 +112,22 @@ func (s *source) look(ctx context.Context, all []string) error {
 		s.known[name] = facts
 	}
 	return nil
+}
+
+// retry repeats what failed in a way that passes, as with a cluster that has
+// just been started, until ctx ends.
+func retry(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if err == nil || !kerr.IsRetriable(err) {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // learn takes over what the metadata say today.
