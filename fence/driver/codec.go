@@ -14,21 +14,25 @@ import (
 // "released" (a tombstone) or "done:<effect id>", then a zero byte and, all
 // integers big endian:
 //
-//	 0 version 1      1 flags 1 (1 in doubt, 2 prior lost)   2 kind 1   3 verdict 1   4 fingerprint scheme 1
-//	 5 token 8       13 attempt 4                            17 fingerprint 16
-//	done:  33 sealed at 8, then a tail: uvarint retention in µs (0 none), uvarint first seen,
-//	       varint origin timestamp - first seen/1000, source, topic (uvarint length, bytes),
-//	       varint partition, varint offset, receipt to the end
-//	other: 33 expire 8   41 lease end 8   49 nonce 16   65 released nonce 16   81 released token 8
-//	       89 step 4   93 takeovers 4   97 next attempt 4   101 next step 4   105 due 8
-//	      113 attempt end 8   121 first seen 8   129 tail length 4   133 tail, then the packed prior record to the end
+//	 0 version 1      1 token 8
+//	done:  9 kind 1   10 fingerprint scheme 1   11 fingerprint 16
+//	      27 tail: uvarint attempt, uvarint retention in µs (0 none), varint first seen - token,
+//	         varint origin timestamp - first seen/1000, source, topic (uvarint length, bytes),
+//	         varint partition, varint offset, receipt; the last 8 bytes are the seal time
+//	other: 9 lease end 8   17 first seen 8   25 flags 1 (1 in doubt, 2 prior lost)   26 kind 1   27 verdict 1
+//	      28 fingerprint scheme 1   29 attempt 4   33 fingerprint 16   49 expire 8   57 nonce 16
+//	      73 released nonce 16   89 released token 8   97 step 4   101 takeovers 4   105 next attempt 4
+//	     109 next step 4   113 due 8   121 attempt end 8   129 tail length 4   133 tail, then the packed
+//	     prior record to the end
 //	       tail: source, topic, varint partition, varint offset, varint timestamp, reason, uvarint number of steps,
 //	       each: name, kind 1, receipt
 //
-// Offsets count from the byte after the zero byte.
+// Offsets count from the byte after the zero byte. What a store makes stands
+// together, so that a script adds it in one piece: token, lease end and first
+// seen at the front of a claim, the seal time at the end of a seal.
 const (
 	FormatVersion = 1
-	headLen       = 33
+	doneLen       = 27
 	longLen       = 133
 	flagInDoubt   = 1
 	flagPriorLost = 2
@@ -56,14 +60,9 @@ func ValidEffectID(id string) bool {
 // AppendRecord appends the packed form of r.
 func AppendRecord(dst []byte, r *Record) []byte {
 	dst = appendPrefix(dst, r)
-	dst = appendHead(dst, r)
+	dst = binary.BigEndian.AppendUint64(append(dst, FormatVersion), r.Token)
 	if r.State == Done {
-		dst = binary.BigEndian.AppendUint64(dst, uint64(r.SealedAt))
-		retention := int64(0)
-		if r.Expire != 0 {
-			retention = r.Expire - r.SealedAt
-		}
-		return AppendDoneTail(dst, retention, r.FirstSeen, r.Origin, r.Receipt)
+		return appendDone(dst, r)
 	}
 	dst = appendLong(dst, r)
 	at := len(dst)
@@ -89,7 +88,29 @@ func appendPrefix(dst []byte, r *Record) []byte {
 	return append(dst, 0)
 }
 
-func appendHead(dst []byte, r *Record) []byte {
+func appendDone(dst []byte, r *Record) []byte {
+	dst = append(dst, byte(r.Kind), r.Fingerprint.Scheme)
+	dst = append(dst, r.Fingerprint.Sum[:]...)
+	retention := int64(0)
+	if r.Expire != 0 {
+		retention = r.Expire - r.SealedAt
+	}
+	dst = binary.AppendUvarint(dst, uint64(r.Attempt))
+	dst = binary.AppendUvarint(dst, uint64(retention))
+	dst = binary.AppendVarint(dst, r.FirstSeen-int64(r.Token))
+	dst = binary.AppendVarint(dst, r.Origin.Timestamp-r.FirstSeen/1000)
+	dst = appendString(dst, r.Origin.Source)
+	dst = appendString(dst, r.Origin.Topic)
+	dst = binary.AppendVarint(dst, int64(r.Origin.Partition))
+	dst = binary.AppendVarint(dst, r.Origin.Offset)
+	dst = append(dst, r.Receipt...)
+	return binary.BigEndian.AppendUint64(dst, uint64(r.SealedAt))
+}
+
+func appendLong(dst []byte, r *Record) []byte {
+	be := binary.BigEndian
+	dst = be.AppendUint64(dst, uint64(r.LeaseEnd))
+	dst = be.AppendUint64(dst, uint64(r.FirstSeen))
 	var flags byte
 	if r.InDoubt {
 		flags |= flagInDoubt
@@ -97,25 +118,18 @@ func appendHead(dst []byte, r *Record) []byte {
 	if r.PriorLost {
 		flags |= flagPriorLost
 	}
-	dst = append(dst, FormatVersion, flags, byte(r.Kind), byte(r.Verdict), r.Fingerprint.Scheme)
-	dst = binary.BigEndian.AppendUint64(dst, r.Token)
-	dst = binary.BigEndian.AppendUint32(dst, r.Attempt)
-	return append(dst, r.Fingerprint.Sum[:]...)
-}
-
-func appendLong(dst []byte, r *Record) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Expire))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(r.LeaseEnd))
+	dst = append(dst, flags, byte(r.Kind), byte(r.Verdict), r.Fingerprint.Scheme)
+	dst = be.AppendUint32(dst, r.Attempt)
+	dst = append(dst, r.Fingerprint.Sum[:]...)
+	dst = be.AppendUint64(dst, uint64(r.Expire))
 	dst = append(dst, r.Nonce[:]...)
 	dst = append(dst, r.Released[:]...)
-	dst = binary.BigEndian.AppendUint64(dst, r.ReleasedToken)
+	dst = be.AppendUint64(dst, r.ReleasedToken)
 	for _, n := range [...]uint32{r.Step, r.Takeovers, r.NextAttempt, r.NextStep} {
-		dst = binary.BigEndian.AppendUint32(dst, n)
+		dst = be.AppendUint32(dst, n)
 	}
-	for _, n := range [...]int64{r.Due, r.AttemptEnd, r.FirstSeen} {
-		dst = binary.BigEndian.AppendUint64(dst, uint64(n))
-	}
-	return dst
+	dst = be.AppendUint64(dst, uint64(r.Due))
+	return be.AppendUint64(dst, uint64(r.AttemptEnd))
 }
 
 // AppendTail appends the tail of a record that is not done.
@@ -135,18 +149,6 @@ func AppendTail(dst []byte, o Origin, reason string, steps []Step) []byte {
 	return dst
 }
 
-// AppendDoneTail appends what follows the seal time in a done record.
-func AppendDoneTail(dst []byte, retentionMicros, firstSeen int64, o Origin, receipt []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(retentionMicros))
-	dst = binary.AppendUvarint(dst, uint64(firstSeen))
-	dst = binary.AppendVarint(dst, o.Timestamp-firstSeen/1000)
-	dst = appendString(dst, o.Source)
-	dst = appendString(dst, o.Topic)
-	dst = binary.AppendVarint(dst, int64(o.Partition))
-	dst = binary.AppendVarint(dst, o.Offset)
-	return append(dst, receipt...)
-}
-
 func appendString[T string | []byte](dst []byte, s T) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(s)))
 	return append(dst, s...)
@@ -164,7 +166,7 @@ func ParseRecord(data []byte) (Record, error) {
 
 func parseRecord(data []byte, priorAllowed bool) (r Record, err error) {
 	prefix, rest, ok := bytes.Cut(data, []byte{0})
-	if !ok || len(rest) < headLen {
+	if !ok || len(rest) < doneLen {
 		return r, errShort
 	}
 	if rest[0] != FormatVersion {
@@ -187,40 +189,36 @@ func parseRecord(data []byte, priorAllowed bool) (r Record, err error) {
 	default:
 		return r, errors.New("unknown state")
 	}
-	if rest[1]&^(flagInDoubt|flagPriorLost) != 0 {
-		return r, errors.New("unknown flags")
-	}
-	r.InDoubt, r.PriorLost = rest[1]&flagInDoubt != 0, rest[1]&flagPriorLost != 0
-	r.Kind, r.Verdict, r.Fingerprint.Scheme = Kind(rest[2]), Verdict(rest[3]), rest[4]
-	if r.Verdict > VerdictGiveUp {
-		return r, errors.New("unknown verdict")
-	}
-	r.Token = binary.BigEndian.Uint64(rest[5:])
-	r.Attempt = binary.BigEndian.Uint32(rest[13:])
-	copy(r.Fingerprint.Sum[:], rest[17:])
+	r.Token = binary.BigEndian.Uint64(rest[1:])
 	if r.State == Done {
-		return r, parseDone(&r, rest[headLen:])
+		return r, parseDone(&r, rest)
 	}
 	return r, parseLong(&r, rest, priorAllowed)
 }
 
-func parseDone(r *Record, data []byte) error {
-	if len(data) < 8 {
+func parseDone(r *Record, rest []byte) error {
+	if len(rest) < doneLen+8 {
 		return errShort
 	}
-	p := parser{data: data[8:]}
-	r.SealedAt = int64(binary.BigEndian.Uint64(data))
-	retention := p.uvarint()
-	r.FirstSeen = int64(p.uvarint())
+	r.Kind, r.Fingerprint.Scheme = Kind(rest[9]), rest[10]
+	copy(r.Fingerprint.Sum[:], rest[11:])
+	r.SealedAt = int64(binary.BigEndian.Uint64(rest[len(rest)-8:]))
+	p := parser{data: rest[doneLen : len(rest)-8]}
+	attempt, retention := p.uvarint(), p.uvarint()
+	r.FirstSeen = p.varint() + int64(r.Token)
 	r.Origin.Timestamp = p.varint() + r.FirstSeen/1000
 	r.Origin.Source, r.Origin.Topic = string(p.bytes()), string(p.bytes())
 	r.Origin.Partition, r.Origin.Offset = p.int32(), p.varint()
 	if p.err != nil {
 		return p.err
 	}
+	if attempt > math.MaxUint32 {
+		return errors.New("attempt out of range")
+	}
 	if retention > math.MaxInt64/2 || r.SealedAt < 0 || r.SealedAt > math.MaxInt64/2 {
 		return errors.New("time out of range")
 	}
+	r.Attempt = uint32(attempt)
 	if retention != 0 {
 		r.Expire = r.SealedAt + int64(retention)
 	}
@@ -234,19 +232,26 @@ func parseLong(r *Record, rest []byte, priorAllowed bool) error {
 	if len(rest) < longLen {
 		return errShort
 	}
-	r.Expire = int64(binary.BigEndian.Uint64(rest[33:]))
-	r.LeaseEnd = int64(binary.BigEndian.Uint64(rest[41:]))
-	copy(r.Nonce[:], rest[49:])
-	copy(r.Released[:], rest[65:])
-	r.ReleasedToken = binary.BigEndian.Uint64(rest[81:])
-	r.Step = binary.BigEndian.Uint32(rest[89:])
-	r.Takeovers = binary.BigEndian.Uint32(rest[93:])
-	r.NextAttempt = binary.BigEndian.Uint32(rest[97:])
-	r.NextStep = binary.BigEndian.Uint32(rest[101:])
-	r.Due = int64(binary.BigEndian.Uint64(rest[105:]))
-	r.AttemptEnd = int64(binary.BigEndian.Uint64(rest[113:]))
-	r.FirstSeen = int64(binary.BigEndian.Uint64(rest[121:]))
-	tailLen := int64(binary.BigEndian.Uint32(rest[129:]))
+	be := binary.BigEndian
+	r.LeaseEnd, r.FirstSeen = int64(be.Uint64(rest[9:])), int64(be.Uint64(rest[17:]))
+	if rest[25]&^(flagInDoubt|flagPriorLost) != 0 {
+		return errors.New("unknown flags")
+	}
+	r.InDoubt, r.PriorLost = rest[25]&flagInDoubt != 0, rest[25]&flagPriorLost != 0
+	r.Kind, r.Verdict, r.Fingerprint.Scheme = Kind(rest[26]), Verdict(rest[27]), rest[28]
+	if r.Verdict > VerdictGiveUp {
+		return errors.New("unknown verdict")
+	}
+	r.Attempt = be.Uint32(rest[29:])
+	copy(r.Fingerprint.Sum[:], rest[33:])
+	r.Expire = int64(be.Uint64(rest[49:]))
+	copy(r.Nonce[:], rest[57:])
+	copy(r.Released[:], rest[73:])
+	r.ReleasedToken = be.Uint64(rest[89:])
+	r.Step, r.Takeovers = be.Uint32(rest[97:]), be.Uint32(rest[101:])
+	r.NextAttempt, r.NextStep = be.Uint32(rest[105:]), be.Uint32(rest[109:])
+	r.Due, r.AttemptEnd = int64(be.Uint64(rest[113:])), int64(be.Uint64(rest[121:]))
+	tailLen := int64(be.Uint32(rest[129:]))
 	rest = rest[longLen:]
 	if tailLen > int64(len(rest)) {
 		return errShort

@@ -29,9 +29,13 @@ func (s *Store) Apply(ctx context.Context, namespace string, transitions []drive
 			client = s.client
 		}
 	}
+	code := &coder{
+		common: func(dst []byte, i int) []byte { return appendMove(dst, &transitions[i]) },
+		body:   func(dst []byte, i int) []byte { return appendBody(dst, &transitions[i]) },
+	}
 	chunks := s.cut(len(transitions), digest)
 	for _, c := range chunks {
-		s.fill(c, namespace, digest, func(dst []byte, i int) []byte { return appendTransition(dst, &transitions[i]) })
+		s.fill(c, namespace, digest, code)
 	}
 	for _, c := range s.run(ctx, client, applyScript, chunks) {
 		readApplied(c, transitions, out)
@@ -96,15 +100,20 @@ func wireOp(op driver.Op) byte {
 	return 0
 }
 
-// appendTransition writes a transition as lua/apply.lua reads it.
-func appendTransition(dst []byte, t *driver.Transition) []byte {
-	be := binary.BigEndian
-	duration := t.Retention
+// appendMove writes what the transitions of a batch mostly have in common, as
+// lua/apply.lua reads it.
+func appendMove(dst []byte, t *driver.Transition) []byte {
+	span := t.Retention
 	if t.Op == driver.Renew || t.Op == driver.Retry || t.Op == driver.GiveUp || t.Op == driver.Begin {
-		duration = t.Lease
+		span = t.Lease
 	}
-	dst = be.AppendUint64(append(dst, wireOp(t.Op)), t.Token)
-	dst = be.AppendUint64(dst, uint64(duration.Microseconds()))
+	dst = binary.BigEndian.AppendUint64(append(dst, wireOp(t.Op)), t.Token)
+	return binary.BigEndian.AppendUint64(dst, uint64(span.Microseconds()))
+}
+
+// appendBody writes the rest.
+func appendBody(dst []byte, t *driver.Transition) []byte {
+	be := binary.BigEndian
 	switch t.Op {
 	case driver.Release:
 		dst = append(dst, t.Nonce[:]...)
@@ -146,21 +155,14 @@ func appendTransition(dst []byte, t *driver.Transition) []byte {
 // emptyTail is the length of a tail's part before the steps when it is empty.
 const emptyTail = 6
 
-// sealTime is the seal time's place after the zero byte of a done record.
-const sealTime = 33
-
-// appendSeal writes the done record in two parts: the seal time between them
-// is the store's.
+// appendSeal writes the done record up to the seal time, which is the store's.
 func appendSeal(dst []byte, t *driver.Transition) []byte {
-	front := len("done:") + len(t.EffectID) + 1 + sealTime
-	dst = binary.BigEndian.AppendUint16(dst, uint16(front))
-	at := len(dst)
 	r := driver.Record{
 		State: driver.Done, Kind: t.Kind, Token: t.Token, Attempt: t.Attempt, Fingerprint: t.Fingerprint, Origin: t.Origin,
 		FirstSeen: t.FirstSeen, Expire: max(t.Retention, 0).Microseconds(), EffectID: t.EffectID, Receipt: t.Receipt,
 	}
-	dst = driver.AppendRecord(dst, &r) // sealed at 0: the expiry is the retention
-	return append(dst[:at+front], dst[at+front+8:]...)
+	dst = driver.AppendRecord(dst, &r) // sealed at 0: the end is the retention
+	return dst[:len(dst)-8]
 }
 
 func appendText(dst []byte, s string) []byte {

@@ -1,6 +1,7 @@
 package redisfence
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 
@@ -15,7 +16,7 @@ type chunk struct {
 	items []int    // which items of the batch, nil: those from first on
 	first int      // of the batch, when items is nil
 	keys  []string // slices of one string
-	args  []string // one per key, or none
+	args  []string // behind the keys: what the script takes after the mark
 	mark  string   // echoed by the script, so that an answer can never be another's
 	reply []any
 	err   error
@@ -58,45 +59,78 @@ func (s *Store) cut(n int, digest func(int) *driver.Digest) []*chunk {
 	return chunks
 }
 
-// fill writes the chunk's keys, and with encode its arguments. All texts share
-// one allocation.
-func (s *Store) fill(c *chunk, namespace string, digest func(int) *driver.Digest, encode func([]byte, int) []byte) {
+// coder writes the two parts of an item: what it mostly has in common with the
+// rest of its batch, and the rest.
+type coder struct {
+	common func(dst []byte, item int) []byte
+	body   func(dst []byte, item int) []byte
+}
+
+// fill writes the chunk's keys, and its arguments if there is a coder: what the
+// items have in common, the bodies and, if they have not all the same in
+// common, that of each. All texts share one allocation.
+func (s *Store) fill(c *chunk, namespace string, digest func(int) *driver.Digest, code *coder) {
 	c.mark = newMark()
-	ends := make([]int, 0, 2*len(c.keys))
-	text := make([]byte, 0, len(c.keys)*(len(keyPrefix)+len(namespace)+digestHex+300))
-	for i := range c.keys {
+	n := len(c.keys)
+	text := make([]byte, 0, n*(len(keyPrefix)+len(namespace)+digestHex+250))
+	ends := make([]int, 0, 3*n)
+	for i := range n {
 		text = s.appendKey(text, namespace, digest(c.item(i)))
 		ends = append(ends, len(text))
-		if encode != nil {
-			text = encode(text, c.item(i))
+	}
+	if code != nil {
+		text, ends = c.encode(text, ends, code)
+	}
+	whole, at := string(text), 0
+	parts := make([]string, len(ends))
+	for i, end := range ends {
+		parts[i], at = whole[at:end], end
+	}
+	c.keys, c.args = parts[:n:n], parts[n:]
+}
+
+// encode writes the arguments.
+func (c *chunk) encode(text []byte, ends []int, code *coder) ([]byte, []int) {
+	from := len(text)
+	text = code.common(text, c.item(0))
+	size, same := len(text)-from, true
+	for i := 1; i < len(c.keys) && same; i++ {
+		at := len(text)
+		text = code.common(text, c.item(i))
+		same = bytes.Equal(text[from:from+size], text[at:])
+		text = text[:at]
+	}
+	if !same {
+		text = text[:from]
+	}
+	ends = append(ends, len(text))
+	for i := range c.keys {
+		text = code.body(text, c.item(i))
+		ends = append(ends, len(text))
+	}
+	if !same {
+		for i := range c.keys {
+			text = code.common(text, c.item(i))
 			ends = append(ends, len(text))
 		}
 	}
-	whole, at := string(text), 0
-	if encode != nil {
-		c.args = make([]string, 0, len(c.keys))
-	}
-	for i := range c.keys {
-		if encode == nil {
-			c.keys[i], at = whole[at:ends[i]], ends[i]
-			continue
-		}
-		c.keys[i] = whole[at:ends[2*i]]
-		c.args = append(c.args, whole[ends[2*i]:ends[2*i+1]])
-		at = ends[2*i+1]
-	}
+	return text, ends
 }
 
 // split makes a chunk of each key: what a slot that is being moved between
 // nodes still takes.
 func (c *chunk) split() []*chunk {
-	parts := make([]*chunk, len(c.keys))
-	for i := range c.keys {
-		p := &chunk{items: []int{c.item(i)}, keys: c.keys[i : i+1], mark: c.mark}
-		if c.args != nil {
-			p.args = c.args[i : i+1]
+	n := len(c.keys)
+	parts := make([]*chunk, n)
+	for i := range parts {
+		parts[i] = &chunk{items: []int{c.item(i)}, keys: c.keys[i : i+1], mark: c.mark}
+		if len(c.args) > 0 {
+			common := c.args[0]
+			if len(c.args) > 1+n {
+				common = c.args[1+n+i]
+			}
+			parts[i].args = []string{common, c.args[1+i]}
 		}
-		parts[i] = p
 	}
 	return parts
 }

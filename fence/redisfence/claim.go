@@ -18,9 +18,13 @@ func (s *Store) Claim(ctx context.Context, namespace string, claims []driver.Cla
 		return out
 	}
 	digest := func(i int) *driver.Digest { return &claims[i].Key }
+	code := &coder{
+		common: func(dst []byte, i int) []byte { return appendTerms(dst, &claims[i]) },
+		body:   func(dst []byte, i int) []byte { return appendPending(dst, &claims[i]) },
+	}
 	chunks := s.cut(len(claims), digest)
 	for _, c := range chunks {
-		s.fill(c, namespace, digest, func(dst []byte, i int) []byte { return appendClaim(dst, &claims[i]) })
+		s.fill(c, namespace, digest, code)
 	}
 	for _, c := range s.run(ctx, s.client, claimScript, chunks) {
 		readClaims(c, claims, out)
@@ -37,17 +41,25 @@ func pendingOf(c *driver.Claim) driver.Record {
 	}
 }
 
-// appendClaim writes a claim as lua/claim.lua reads it.
-func appendClaim(dst []byte, c *driver.Claim) []byte {
+// appendTerms writes what the claims of a batch mostly have in common, as
+// lua/claim.lua reads it.
+func appendTerms(dst []byte, c *driver.Claim) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.NotAfter))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.TakeoverUntil))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Lease.Microseconds()))
-	inPlace := byte(0)
-	if c.InPlace {
-		inPlace = 1
-	}
+	return append(dst, flag(c.InPlace))
+}
+
+// madeByStore is the front of a packed pending record, up to what the client
+// knows: the word, a zero byte, the version, then token, lease end, first seen.
+const madeByStore = len("pending") + 1 + 1 + 3*8
+
+// appendPending writes the record of a claim behind what the store makes.
+func appendPending(dst []byte, c *driver.Claim) []byte {
+	at := len(dst)
 	r := pendingOf(c)
-	return driver.AppendRecord(append(dst, inPlace), &r)
+	dst = driver.AppendRecord(dst, &r)
+	return append(dst[:at], dst[at+madeByStore:]...)
 }
 
 // readClaims fills in the answers of one chunk.

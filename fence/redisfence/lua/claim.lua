@@ -1,19 +1,17 @@
--- Claims. ARGV[1] is the batch's mark, echoed in the answer; ARGV[i + 1] is
--- the claim on KEYS[i]:
---
---   not after 8, takeover until 8, lease in µs 8, in place 1, then the packed
---   pending record with token, lease end and first seen left zero.
+-- Claims. In common: not after 8, takeover until 8, lease in µs 8, in place 1.
+-- The body is the packed pending record behind its token, lease end and first
+-- seen, which are made here.
 --
 -- Answer codes: w wrote on no record, the token is the clock; g granted over
--- the record that follows, after 8 bytes of token; n nothing written, the
--- record that was found follows; u it cannot be read; e the server's error.
-local ZERO24 = rep('\0', 24)
-local ZERO16 = rep('\0', 16)
+-- the record that follows (nothing: there was none) after 8 bytes of token;
+-- n nothing written, the record that was found follows; u it cannot be read;
+-- e the server's error.
+local ZERO16, ZERO24 = rep('\0', 16), rep('\0', 24)
+local HEAD = 'pending\0\1'
 
--- grant writes the pending record of a claim c over the record r.
+-- grant writes the pending record of claim c over record r.
 local function grant(i, c, r, attempt, step)
-  local token = max(r.token, r.releasedToken) + 1
-  if token < now then token = now end
+  local token = pack('>I8', max(r.token + 1, r.releasedToken + 1, now))
   local s = r.s
   local takeovers, attemptEnd, doubt = r.takeovers, r.attemptEnd, r.doubt
   local verdict, nextAttempt, nextStep, due, reason = 0, 0, 0, 0, '\0'
@@ -30,49 +28,43 @@ local function grant(i, c, r, attempt, step)
   end
   local scheme, sum = r.scheme, r.sum
   if scheme == 0 then scheme, sum = c.scheme, c.sum end
-  local z = r.z
   local own = sub(s, r.tail, r.reason - 1) .. reason .. sub(s, r.steps, r.last)
   local prior = s
-  if r.prior then -- its own prior is lost: 2 is the flag that says so
-    prior = sub(s, 1, z + 1) .. char(r.flags % 2 + 2) .. sub(s, z + 3, r.last)
+  if r.prior then -- its own prior is lost: flag 2 says so
+    prior = sub(s, 1, r.z + 25) .. char(r.flags % 2 + 2) .. sub(s, r.z + 27, r.last)
   end
-  local value = 'pending\0'
-    .. char(1, doubt and 1 or 0, doubt and r.kind or c.kind, verdict, scheme)
-    .. pack('>I8I4c16I8I8c16', token, attempt, sum, 0, now + c.lease, c.nonce) .. ZERO24
-    .. pack('>I4I4I4I4i8i8', step, takeovers, nextAttempt, nextStep, due, attemptEnd)
-    .. sub(s, z + 122, z + 129) .. pack('>I4', #own) .. own .. prior
-  local err = put(KEYS[i], value, 0)
+  local err = put(KEYS[i], HEAD .. token .. pack('>I8', now + c.lease) .. r.firstSeen
+    .. char(doubt and 1 or 0, doubt and r.kind or c.kind, verdict, scheme)
+    .. pack('>I4c16I8c16', attempt, sum, 0, c.nonce) .. ZERO24
+    .. pack('>I4I4I4I4i8i8I4', step, takeovers, nextAttempt, nextStep, due, attemptEnd, #own) .. own .. prior, 0)
   if err then return note(i, 'e', err) end
-  note(i, 'g', pack('>I8', token) .. s)
+  note(i, 'g', token .. s)
 end
 
 -- decide handles a claim that did not find an empty place.
-local function decide(i, item, found)
+local function decide(i, common, body, found)
   local r
+  local floorToken = 0
   if found then
     r = parse(found)
     if not r then return note(i, 'u', found) end
+    if expired(r) then
+      floorToken = max(r.token, r.releasedToken)
+      r = nil
+    end
   end
-  local c = {}
-  c.notAfter, c.takeoverUntil, c.lease, c.inPlace = unpack('>i8i8i8B', item)
-  c.kind, c.verdict, c.scheme, c.token, c.attempt, c.sum, c.expire, c.leaseEnd, c.nonce, c.rest, c.step =
-    unpack('>BBBI8I4c16I8I8c16c24I4', item, 36)
-  local prevToken = 0
-  if r and expired(r) then
-    prevToken = max(r.token, r.releasedToken)
-    r = nil
-  end
+  local c, _ = {}, nil
+  c.notAfter, c.takeoverUntil, c.lease, c.inPlace = unpack('>i8i8i8B', common)
+  c.kind, c.scheme, c.attempt, c.sum, _, c.nonce, _, c.step = unpack('>xBxBI4c16I8c16c24I4', body)
   if r then
     if r.state == 'pending' and r.nonce == c.nonce then return note(i, 'n', found) end
     if r.released == c.nonce and c.nonce ~= ZERO16 then return note(i, 'n', found) end
   end
   if c.notAfter ~= 0 and now > c.notAfter then return note(i, 'n', found or '') end
   if not r or r.state == 'released' then
-    if r then prevToken = max(r.token, r.releasedToken) end
-    local token = pack('>I8', max(prevToken + 1, now))
-    local value = sub(item, 26, 38) .. token .. sub(item, 47, 74)
-      .. pack('>I8', now + c.lease) .. sub(item, 83, 154) .. nowBytes .. sub(item, 163)
-    local err = put(KEYS[i], value, 0)
+    if r then floorToken = max(r.token, r.releasedToken) end
+    local token = pack('>I8', max(floorToken + 1, now))
+    local err = put(KEYS[i], HEAD .. token .. pack('>I8', now + c.lease) .. nowBytes .. body, 0)
     if err then return note(i, 'e', err) end
     return note(i, 'g', token .. (found or ''))
   end
@@ -98,29 +90,26 @@ local function decide(i, item, found)
   return grant(i, c, r, r.attempt + 1, r.step)
 end
 
-local timesOf, notAfter, leaseEnd = '', 0, ''
-for i = 1, #KEYS do
-  local item = ARGV[i + 1]
-  local times, head, middle, rest, at = unpack('c25c13xxxxxxxxc28xxxxxxxxc72xxxxxxxx', item)
-  -- The claims of a batch mostly name the same times.
-  if times ~= timesOf then
-    local _, lease
-    notAfter, _, lease = unpack('>i8i8i8', times)
-    timesOf, leaseEnd = times, pack('>I8', now + lease)
+local known, front, late
+for i = 1, n do
+  local common = shared ~= '' and shared or ARGV[2 + n + i]
+  if common ~= known then
+    local notAfter, _, lease = unpack('>i8i8i8', common)
+    known, late = common, notAfter ~= 0 and now > notAfter
+    front = HEAD .. nowBytes .. pack('>I8', now + lease) .. nowBytes
   end
-  local found = false
-  if notAfter == 0 or now <= notAfter then
-    found = rpcall('SET', KEYS[i], head .. nowBytes .. middle .. leaseEnd .. rest .. nowBytes .. sub(item, at), 'NX', 'GET')
-    if not found then codes[i] = 'w' end
-  else
+  local found
+  if late then
     found = rpcall('GET', KEYS[i]) or ''
+  else
+    found = rpcall('SET', KEYS[i], front .. ARGV[2 + i], 'NX', 'GET')
   end
-  if found then
-    if found.err then
-      note(i, 'e', found.err)
-    else
-      decide(i, item, found ~= '' and found)
-    end
+  if not found then
+    codes[i] = 'w'
+  elseif found.err then
+    note(i, 'e', found.err)
+  else
+    decide(i, common, ARGV[2 + i], found ~= '' and found)
   end
 end
 answer[2] = table.concat(codes)
