@@ -234,7 +234,7 @@ type keys struct{ seen map[driver.Digest]struct{} }
 
 var keySets = sync.Pool{New: func() any { return &keys{seen: make(map[driver.Digest]struct{})} }}
 
-func keySet() *keys { return keySets.Get().(*keys) } //nolint:errcheck // New makes nothing else
+func keySet() *keys { return keySets.Get().(*keys) }
 
 func (k *keys) twice(key driver.Digest) bool {
 	n := len(k.seen)
