@@ -1,0 +1,94 @@
+// Command oncefence looks at keys, fences and dead letters from a terminal.
+//
+// Usage:
+//
+//	oncefence COMMAND [FLAGS] [ARGUMENTS]
+//
+// Flags may stand before or after the arguments; -- ends them. The exit status
+// is 0 if the command did what it was asked, 1 if that failed, and 2 if it was
+// asked in a way that it does not understand. Results go to standard output,
+// everything else to standard error.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// command is one verb of the program. Each has a file of its own.
+type command struct {
+	name    string
+	summary string // one line for the list of commands
+	// run does the work. It returns a *usageError for a call that makes no
+	// sense, any other error for a failure.
+	run func(ctx context.Context, args []string, out streams) error
+}
+
+// streams is where a command writes.
+type streams struct{ stdout, stderr io.Writer }
+
+// commands in the order of the help text.
+func commands() []command {
+	return []command{
+		keyCommand,
+	}
+}
+
+func main() {
+	logging.Disable() // the Redis client's own; its errors are reported once
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := dispatch(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})
+	stop()
+	os.Exit(status)
+}
+
+// dispatch runs the command that args name and returns the exit status.
+func dispatch(ctx context.Context, args []string, out streams) int {
+	if len(args) == 0 {
+		help(out.stderr)
+		return 2
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		help(out.stdout)
+		return 0
+	}
+	for _, c := range commands() {
+		if c.name != args[0] {
+			continue
+		}
+		err := c.run(ctx, args[1:], out)
+		var usage *usageError
+		switch {
+		case err == nil:
+			return 0
+		case errors.Is(err, flag.ErrHelp):
+			return 0
+		case errors.As(err, &usage):
+			fmt.Fprintf(out.stderr, "oncefence %s: %v\nSee: oncefence %s --help\n", c.name, err, c.name)
+			return 2
+		default:
+			fmt.Fprintf(out.stderr, "oncefence %s: %v\n", c.name, err)
+			return 1
+		}
+	}
+	fmt.Fprintf(out.stderr, "oncefence: no command %q\n\n", args[0])
+	help(out.stderr)
+	return 2
+}
+
+func help(w io.Writer) {
+	fmt.Fprint(w, "oncefence looks at keys, fences and dead letters.\n\nUsage: oncefence COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
+	}
+	fmt.Fprint(w, "\noncefence COMMAND --help says what a command takes.\n")
+}
