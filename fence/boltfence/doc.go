@@ -6,10 +6,15 @@
 // leaves a file that opens at once, with every answered batch in it and none
 // in part.
 //
-// The file holds a bucket "oncefence" with the format's number, and for each
-// namespace a bucket "records/<namespace>" (key: 32 bytes of digest, value: the
-// packed record of fence/driver; the bucket's sequence is the last fencing
-// token) and a bucket "expiry/<namespace>" (key: milliseconds since 1970 and a
-// sequence number, 8 bytes each, big endian; value: the digests of records that
-// expire then). "markers" holds the namespaces' markers.
+// The file holds a bucket "oncefence" with the format's number, "markers" with
+// the namespaces' markers, and for each namespace three buckets:
+//
+//   - "open/<namespace>": the pending records. Key: 32 bytes of digest, value: the
+//     packed record of fence/driver. The bucket's sequence is the last fencing
+//     token.
+//   - "records/<namespace>": all others, in the same form. A key stands in one of
+//     the two. Pending records come and go and are three times as large as done:
+//     apart from them, done fills its pages, and a claim touches few.
+//   - "expiry/<namespace>": what expires when. Key: milliseconds since 1970 and a
+//     sequence number, 8 bytes each, big endian; value: the digests.
 package boltfence

@@ -18,6 +18,7 @@ var (
 	markersBucket = []byte("markers")
 )
 
+func openBucket(namespace string) []byte    { return []byte("open/" + namespace) }
 func recordsBucket(namespace string) []byte { return []byte("records/" + namespace) }
 func expiryBucket(namespace string) []byte  { return []byte("expiry/" + namespace) }
 

@@ -74,7 +74,7 @@ func (s *Store) Claim(ctx context.Context, namespace string, claims []driver.Cla
 			}
 			next, answer := claims[i].Decide(found, space.t.now, space.token)
 			if next != nil {
-				if err := space.put(&claims[i].Key, next); err != nil {
+				if err := space.put(&claims[i].Key, found, next); err != nil {
 					return err
 				}
 			}
@@ -108,7 +108,7 @@ func (s *Store) Apply(ctx context.Context, namespace string, transitions []drive
 			}
 			next, answer := transitions[i].Decide(found, space.t.now)
 			if next != nil {
-				if err := space.put(&transitions[i].Key, next); err != nil {
+				if err := space.put(&transitions[i].Key, found, next); err != nil {
 					return err
 				}
 			}

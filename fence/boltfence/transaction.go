@@ -25,7 +25,8 @@ const packSize = 1 << 18
 type space struct {
 	t         *transaction
 	namespace string
-	records   *bbolt.Bucket // nil: nothing was ever written
+	open      *bbolt.Bucket // nil: nothing was ever written
+	records   *bbolt.Bucket
 	tokens    uint64
 	expiring  []expiring
 }
@@ -36,9 +37,9 @@ func (t *transaction) space(namespace string) *space {
 			return s
 		}
 	}
-	s := &space{t: t, namespace: namespace, records: t.tx.Bucket(recordsBucket(namespace))}
-	if s.records != nil {
-		s.tokens = s.records.Sequence()
+	s := &space{t: t, namespace: namespace, open: t.tx.Bucket(openBucket(namespace)), records: t.tx.Bucket(recordsBucket(namespace))}
+	if s.open != nil {
+		s.tokens = s.open.Sequence()
 	}
 	t.spaces = append(t.spaces, s)
 	return s
@@ -46,10 +47,14 @@ func (t *transaction) space(namespace string) *space {
 
 // get reads a record; nil means none.
 func (s *space) get(key *driver.Digest) (*driver.Record, error) {
-	if s.records == nil {
+	if s.open == nil {
 		return nil, nil
 	}
-	return parse(key, s.records.Get(key[:]))
+	value := s.open.Get(key[:])
+	if value == nil {
+		value = s.records.Get(key[:])
+	}
+	return parse(key, value)
 }
 
 func parse(key *driver.Digest, value []byte) (*driver.Record, error) {
@@ -63,20 +68,39 @@ func parse(key *driver.Digest, value []byte) (*driver.Record, error) {
 	return &r, nil
 }
 
-func (s *space) put(key *driver.Digest, r *driver.Record) error {
-	if s.records == nil {
+// put writes next in place of found.
+func (s *space) put(key *driver.Digest, found, next *driver.Record) error {
+	if s.open == nil {
+		open, err := s.t.tx.CreateBucketIfNotExists(openBucket(s.namespace))
+		if err != nil {
+			return err
+		}
 		records, err := s.t.tx.CreateBucketIfNotExists(recordsBucket(s.namespace))
 		if err != nil {
 			return err
 		}
-		s.records = records
+		s.open, s.records = open, records
 	}
 	s.t.changed = true
-	if err := s.records.Put(key[:], s.t.packed(r)); err != nil {
+	bucket := s.bucket(next)
+	if found != nil && s.bucket(found) != bucket {
+		if err := s.bucket(found).Delete(key[:]); err != nil {
+			return err
+		}
+	}
+	if err := bucket.Put(key[:], s.t.packed(next)); err != nil {
 		return err
 	}
-	s.expires(key, r)
+	s.expires(key, next)
 	return nil
+}
+
+// bucket is where r has its place.
+func (s *space) bucket(r *driver.Record) *bbolt.Bucket {
+	if r.State == driver.Pending {
+		return s.open
+	}
+	return s.records
 }
 
 func (t *transaction) packed(r *driver.Record) []byte {
@@ -97,8 +121,8 @@ func (s *space) token(prev uint64) uint64 {
 // finish writes what the batches gathered: tokens and the expiry index.
 func (t *transaction) finish() error {
 	for _, s := range t.spaces {
-		if s.records != nil && s.tokens != s.records.Sequence() {
-			if err := s.records.SetSequence(s.tokens); err != nil {
+		if s.open != nil && s.tokens != s.open.Sequence() {
+			if err := s.open.SetSequence(s.tokens); err != nil {
 				return err
 			}
 		}

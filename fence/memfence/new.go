@@ -17,4 +17,3 @@ func New(opts *Options) (*fence.Fence, error) {
 	}
 	return fence.New(NewStore(opts), fenceOptions)
 }
-
