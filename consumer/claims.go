@@ -16,44 +16,71 @@ import (
 // nothing waits while it is idle.
 const requestsUnderWay = 2
 
-// mayClaim is how many more claims may be made now.
-func (l *loop) mayClaim(now time.Time) int {
+// claimedTooEarly is the wait between claim and start above which fewer records
+// are claimed ahead: what a killed process had claimed waits for its lease and
+// is in doubt then.
+const claimedTooEarly = 50 * time.Millisecond
+
+// mayClaim is how many more claims may be made now: for records that are first
+// in their lane, which start at once, and for those behind them.
+func (l *loop) mayClaim(now time.Time) (first, ahead int) {
 	if l.stopping || now.Before(l.storeRetry) || l.alone != nil || l.suspects.len() > 0 {
-		return 0
+		return 0, 0
 	}
 	waiting, taken := l.pool.load()
+	first = l.opts.Concurrency - waiting - taken - l.claimable
 	if !l.claimsAhead() { // claimed and not started is doubt for nothing
-		return l.opts.Concurrency - waiting - taken - l.claimable
+		return first, 0
 	}
-	if waiting == 0 && taken < l.opts.Concurrency && l.holds+l.claimable >= l.ahead {
+	if waiting == 0 && taken < l.opts.Concurrency && l.pending+l.claimable >= l.ahead {
 		l.ahead = min(l.ahead*2, l.opts.Concurrency+2*l.opts.BatchSize)
 	}
-	return l.ahead - waiting - taken - l.claimable
+	ahead = l.ahead - l.pending - l.claimable
+	return max(first, ahead), ahead
+}
+
+// laneAhead is how many records of one lane may be claimed before the first of
+// them has run: enough to keep the lane going, not so many that one hot key
+// takes the claims of all others.
+func (l *loop) laneAhead() int {
+	switch {
+	case !l.claimsAhead():
+		return 1
+	case l.opts.Order == OrderByPartition:
+		return l.opts.Concurrency + 2*l.opts.BatchSize
+	}
+	return 16
 }
 
 func (l *loop) pumpClaims(now time.Time) {
-	for l.claimQ.len() > 0 && l.claiming < requestsUnderWay {
-		if l.claiming > 0 && l.claimQ.len() < l.opts.BatchSize {
+	for l.claiming < requestsUnderWay {
+		queued := l.claimQ.len() + l.aheadQ.len()
+		if queued == 0 || (l.claiming > 0 && queued < l.opts.BatchSize) {
 			return
 		}
-		n := min(l.opts.BatchSize, l.mayClaim(now), l.claimQ.len())
-		if n <= 0 {
+		first, ahead := l.mayClaim(now)
+		var batch []*item
+		batch = l.takeClaims(batch, &l.claimQ, first)
+		batch = l.takeClaims(batch, &l.aheadQ, ahead)
+		if len(batch) == 0 {
 			return
-		}
-		batch := make([]*item, 0, n)
-		for l.claimQ.len() > 0 && len(batch) < n {
-			if it := l.claimQ.pop(); it.stage == stageClaimQ {
-				batch = append(batch, it)
-			}
 		}
 		l.sendClaims(batch)
 	}
 }
 
-func (l *loop) sendClaims(batch []*item) {
-	if len(batch) == 0 {
-		return
+// takeClaims moves items from a queue to batch until it has limit or is full.
+func (l *loop) takeClaims(batch []*item, q *queue, limit int) []*item {
+	for limit = min(limit, l.opts.BatchSize); q.len() > 0 && len(batch) < limit; {
+		if it := q.pop(); it.stage == stageClaimQ {
+			it.stage = stageClaiming
+			batch = append(batch, it)
+		}
 	}
+	return batch
+}
+
+func (l *loop) sendClaims(batch []*item) {
 	requests := make([]*fence.Request, len(batch))
 	for i, it := range batch {
 		it.stage = stageClaiming

@@ -102,10 +102,11 @@ func (c *Consumer) prepare(ctx context.Context) (*loop, error) {
 		opts: c.opts, effect: c.effect, kind: c.effect.Kind(), fenced: c.effect.Kind() != fencedriver.KindAtLeastOnce,
 		source: c.source, namespace: c.ns, topics: c.topics,
 		inbox: make(chan func(), 256), fetches: make(chan []fetched), over: make(chan struct{}),
-		parts: make(map[driver.TopicPartition]*partition), full: make(map[*partition]struct{}), lanes: newLanes(c.opts.Order),
+		parts: make(map[driver.TopicPartition]*partition), full: make(map[*partition]struct{}),
 		doubts: make(map[*item]time.Time), counts: make(map[string]int32),
 		ahead: c.opts.Concurrency, requestTime: fence.DefaultClaimTimeout, calls: context.WithoutCancel(ctx),
 	}
+	l.lanes = newLanes(c.opts.Order, l.laneAhead())
 	if l.fenced {
 		space, err := c.fence.Open(ctx, c.ns)
 		if err != nil {

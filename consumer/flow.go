@@ -186,6 +186,7 @@ func (l *loop) giveUpOn(c *effectContext) {
 			l.alone = nil
 		}
 		delete(l.doubts, it)
+		l.notPending(it)
 		if it.hold != nil {
 			l.holds--
 		}
@@ -212,7 +213,7 @@ func (l *loop) dropUnstarted(p *partition) {
 			l.held--
 			l.timers.remove(it)
 			l.drop(it)
-		case stageNew, stageWaitLane, stageWaitKey, stageSuspect:
+		case stageNew, stageWaitLane, stageWaitKey, stageSuspect, stageWaitAlone:
 			l.drop(it)
 		case stageClaimQ:
 			if it.request.Attempt != 0 { // asked before, without an answer

@@ -25,6 +25,7 @@ const (
 	stageClaiming        // in a claim request
 	stageHeld            // another claim holds the key (timer)
 	stageSuspect         // in suspects: waits until it can run alone
+	stageWaitAlone       // released, will run alone, behind another record of its lane
 	stageReady           // holds its claim, waits for its turn in the lane
 	stageRunQ            // in the work queue
 	stageRunning         // in a worker
@@ -85,6 +86,7 @@ type item struct {
 	outcome    effect.Outcome
 	finding    effect.Finding
 	took       time.Duration
+	pending    bool // claimed and has not run
 	called     bool // the effect was called, this time
 	ran        bool // the effect was called under this claim
 	class      effect.Class

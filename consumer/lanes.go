@@ -5,7 +5,11 @@ import (
 )
 
 // chain is items in their order of arrival.
-type chain struct{ head, tail *item }
+type chain struct {
+	head, tail *item
+	n          int   // items that have not left
+	waiting    *item // the first that may not go on yet (lanes only)
+}
 
 // lanes keeps two orders over the items in work: the lane (records that must
 // run one after the other) and the key (records of one idempotency key, of
@@ -13,18 +17,19 @@ type chain struct{ head, tail *item }
 // arrival, so waiting for both cannot form a circle.
 type lanes struct {
 	order Ordering
+	ahead int // how many items of a lane may go on to their claim, the first included
 	seed  maphash.Seed
 	lanes map[uint64]chain
 	keys  map[[32]byte]chain
 }
 
-func newLanes(order Ordering) *lanes {
-	return &lanes{order: order, seed: maphash.MakeSeed(), lanes: make(map[uint64]chain), keys: make(map[[32]byte]chain)}
+func newLanes(order Ordering, ahead int) *lanes {
+	return &lanes{order: order, ahead: ahead, seed: maphash.MakeSeed(), lanes: make(map[uint64]chain), keys: make(map[[32]byte]chain)}
 }
 
-// enterLane puts it into its lane, if it has one, and reports whether it is the
-// first there. Two lanes that share a hash only wait for each other.
-func (l *lanes) enterLane(it *item) (first bool) {
+// enterLane puts it into its lane, if it has one, and reports whether it may go
+// on to its claim. Two lanes that share a hash only wait for each other.
+func (l *lanes) enterLane(it *item) (goOn bool) {
 	var h maphash.Hash
 	switch {
 	case l.order == OrderNone, l.order == OrderByKey && it.rec.Key == nil:
@@ -41,13 +46,18 @@ func (l *lanes) enterLane(it *item) (first bool) {
 	it.laneKey, it.inLane = h.Sum64(), true
 	c := l.lanes[it.laneKey]
 	if c.head == nil {
-		l.lanes[it.laneKey] = chain{it, it}
-		return true
+		c.head = it
+	} else {
+		c.tail.laneNext = it
 	}
-	c.tail.laneNext = it
 	c.tail = it
+	c.n++
+	goOn = c.waiting == nil && c.n <= l.ahead
+	if !goOn && c.waiting == nil {
+		c.waiting = it
+	}
 	l.lanes[it.laneKey] = c
-	return false
+	return goOn
 }
 
 // isFirst reports whether it may run as far as its lane is concerned.
@@ -55,28 +65,37 @@ func (l *lanes) isFirst(it *item) bool {
 	return !it.inLane || l.lanes[it.laneKey].head == it
 }
 
-// leaveLane takes it out and returns the item that is first now, if that
-// changed.
-func (l *lanes) leaveLane(it *item) *item {
+// leaveLane takes it out. first is the item that is first now, if that changed;
+// next is the item that may go on to its claim now, if there is one.
+func (l *lanes) leaveLane(it *item) (first, next *item) {
 	if !it.inLane {
-		return nil
+		return nil, nil
 	}
 	it.inLane = false
 	c := l.lanes[it.laneKey]
-	if c.head != it {
-		return nil // skipped when its turn comes
+	c.n--
+	for c.waiting != nil && !c.waiting.inLane {
+		c.waiting = c.waiting.laneNext
 	}
-	for c.head != nil && !c.head.inLane {
-		next := c.head.laneNext
-		c.head.laneNext = nil
-		c.head = next
+	if c.head == it {
+		for c.head != nil && !c.head.inLane {
+			gone := c.head
+			c.head = gone.laneNext
+			gone.laneNext = nil
+		}
+		first = c.head
 	}
 	if c.head == nil {
 		delete(l.lanes, it.laneKey)
-		return nil
+		return nil, nil
+	}
+	if next = c.waiting; next != nil {
+		for c.waiting = next.laneNext; c.waiting != nil && !c.waiting.inLane; {
+			c.waiting = c.waiting.laneNext
+		}
 	}
 	l.lanes[it.laneKey] = c
-	return c.head
+	return first, next
 }
 
 // enterKey reports whether it is the one in work for its key.
@@ -85,7 +104,7 @@ func (l *lanes) enterKey(it *item) (first bool) {
 	it.hasKey = true
 	c := l.keys[d]
 	if c.head == nil {
-		l.keys[d] = chain{it, it}
+		l.keys[d] = chain{head: it, tail: it}
 		return true
 	}
 	c.tail.keyNext = it
@@ -145,6 +164,9 @@ func swap(c chain, old, with *item, next func(*item) **item) chain {
 	}
 	if c.tail == old {
 		c.tail = with
+	}
+	if c.waiting == old {
+		c.waiting = with
 	}
 	return c
 }

@@ -38,7 +38,8 @@ type loop struct {
 	lanes    *lanes
 	timers   timers
 	pool     *pool
-	claimQ   queue
+	claimQ   queue // records that are first in their lane
+	aheadQ   queue // records behind others, claimed ahead
 	applyQ   queue
 	produceQ queue
 	suspects queue
@@ -48,7 +49,8 @@ type loop struct {
 	applying  int
 	producing int
 	holds     int // claims held
-	ahead     int // how many claims may be held
+	pending   int // of these, records that have not run yet
+	ahead     int // how many records may be claimed and not have run
 	full      map[*partition]struct{}
 	open      int // deliveries not settled
 	bytes     int
@@ -339,8 +341,7 @@ func (l *loop) arrive(it *item, now time.Time) {
 // enter puts an item into its lane and key, and on to its claim if it is its
 // turn.
 func (l *loop) enter(it *item) {
-	first := l.lanes.enterLane(it)
-	if !first && !l.claimsAhead() {
+	if !l.lanes.enterLane(it) {
 		it.stage = stageWaitLane
 		return
 	}
@@ -365,13 +366,21 @@ func (l *loop) claimsAhead() bool { return l.kind == fencedriver.KindIdempotent 
 
 func (l *loop) toClaim(it *item) {
 	it.stage = stageClaimQ
-	l.claimQ.push(it)
+	if l.lanes.isFirst(it) {
+		l.claimQ.push(it)
+	} else {
+		l.aheadQ.push(it)
+	}
 }
 
 // ready is called for an item that may run as far as the fence is concerned.
 func (l *loop) ready(it *item, now time.Time) {
 	it.stage = stageReady
 	it.readyAt = now
+	if !it.pending {
+		it.pending = true
+		l.pending++
+	}
 	if l.lanes.isFirst(it) {
 		l.runNow(it, now)
 	}
@@ -388,21 +397,24 @@ func (l *loop) runNow(it *item, now time.Time) {
 	l.pool.push(it)
 }
 
-// laneMoves goes on with the item that is first in its lane now.
-func (l *loop) laneMoves(next *item) {
-	if next == nil || l.leaving(next) {
-		return // what leaves is dropped, each by itself
-	}
-	switch next.stage {
-	case stageWaitLane:
-		if next.alone {
-			next.stage = stageSuspect
-			l.suspects.push(next)
-			return
-		}
+// leaveLane takes an item out of its lane and lets others move up. What leaves
+// with its partition does not: it is dropped, each by itself.
+func (l *loop) leaveLane(it *item) {
+	first, next := l.lanes.leaveLane(it)
+	if next != nil && next.stage == stageWaitLane && !l.leaving(next) {
 		l.enterKey(next)
+	}
+	if first == nil || l.leaving(first) {
+		return
+	}
+	switch first.stage {
 	case stageReady:
-		l.runNow(next, time.Now())
+		l.runNow(first, time.Now())
+	case stageClaimQ:
+		l.claimQ.push(first) // its place in aheadQ is skipped
+	case stageWaitAlone:
+		first.stage = stageSuspect
+		l.suspects.push(first)
 	}
 }
 
@@ -443,7 +455,7 @@ func (l *loop) leave(it *item) {
 		l.alone = nil
 	}
 	delete(l.doubts, it)
-	l.laneMoves(l.lanes.leaveLane(it))
+	l.leaveLane(it)
 	if next := l.lanes.leaveKey(it); next != nil && next.stage == stageWaitKey && !l.leaving(next) {
 		l.toClaim(next)
 	}
@@ -452,7 +464,16 @@ func (l *loop) leave(it *item) {
 // leaving reports whether nothing new may start for an item.
 func (l *loop) leaving(it *item) bool { return it.part.leaving || it.part.gone || l.stopping }
 
+// notPending takes an item out of the count of those that are claimed and have not run.
+func (l *loop) notPending(it *item) {
+	if it.pending {
+		it.pending = false
+		l.pending--
+	}
+}
+
 func (l *loop) unhold(it *item) {
+	l.notPending(it)
 	if it.hold != nil {
 		it.hold.Drop()
 		it.hold = nil

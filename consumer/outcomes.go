@@ -24,8 +24,11 @@ func (l *loop) finished(it *item, now time.Time) {
 	if it.hold != nil {
 		it.hold.Finished()
 	}
-	if wait := now.Sub(it.readyAt) - it.took; wait > 250*time.Millisecond && l.ahead > l.opts.Concurrency {
-		l.ahead-- // claimed too early: others could have had it
+	if !it.probe {
+		l.notPending(it)
+	}
+	if wait := now.Sub(it.readyAt) - it.took; wait > claimedTooEarly && l.ahead > l.opts.Concurrency {
+		l.ahead--
 	}
 	if !it.called {
 		if l.leaving(it) {
@@ -44,7 +47,7 @@ func (l *loop) finished(it *item, now time.Time) {
 	}
 	switch it.class {
 	case effect.ClassApplied:
-		l.laneMoves(l.lanes.leaveLane(it))
+		l.leaveLane(it)
 		l.seal(it)
 	case effect.ClassTemporary:
 		l.retry(it, it.outcome.Err)
@@ -90,7 +93,7 @@ func (l *loop) found(it *item, now time.Time) {
 	switch {
 	case applied:
 		it.outcome = effect.Outcome{Receipt: receipt}
-		l.laneMoves(l.lanes.leaveLane(it))
+		l.leaveLane(it)
 		l.seal(it)
 	case it.finding.NotApplied():
 		it.doubt = false
@@ -352,7 +355,7 @@ func (l *loop) released(it *item) {
 	case it.alone:
 		l.unhold(it)
 		if !l.lanes.isFirst(it) {
-			it.stage = stageWaitLane
+			it.stage = stageWaitAlone
 			return
 		}
 		it.stage = stageSuspect

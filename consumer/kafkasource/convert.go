@@ -127,6 +127,8 @@ func (s *source) partitionError(tp driver.TopicPartition, err error) (driver.Bat
 		return s.truncated(h, loss), nil
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		return s.outOfRange(h), nil
+	case errors.Is(err, kerr.UnknownTopicID):
+		err = fmt.Errorf("the topic was deleted, and maybe made anew, since the member read its id %x; restart the member to read the new one: %w", h.topicID, err)
 	}
 	return s.fail(h, err), nil
 }

@@ -38,4 +38,8 @@
 // Nothing is created or changed. Topics have to exist at Start. Of the topics'
 // configuration retention.ms and cleanup.policy are read, where that is allowed,
 // to tell Info().Retention.
+//
+// A topic that is deleted and made anew while it is read stands still with an
+// error that says so: its old positions mean nothing in the new one. A restarted
+// member reads the new topic.
 package kafkasource

@@ -36,7 +36,8 @@ type Options struct {
 	NextGenProtocol bool
 	// Start is where partitions begin of a topic for which the group has never
 	// committed anything. Latest is for adopting the library on a topic whose
-	// past is done with. Partitions that are added to a topic later, and those of
+	// past is done with; take it out again later, since positions that have
+	// expired, and a topic that was made anew, look the same. Partitions that are added to a topic later, and those of
 	// extra subscriptions, begin at the beginning all the same. Default:
 	// Earliest.
 	Start Position
