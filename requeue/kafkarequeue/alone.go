@@ -47,12 +47,14 @@ func (l *aloneLane) open(like *kgo.Client) (*kgo.Client, error) {
 	return l.client, nil
 }
 
+// close answers what is in flight and lets nothing more in.
 func (l *aloneLane) close() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.closed = true
-	if l.client != nil {
-		l.client.Close()
+	client := l.client
+	l.mu.Unlock()
+	if client != nil {
+		client.Close()
 	}
 }
 
@@ -69,8 +71,6 @@ func (p *producer) produceSingly(ctx context.Context, records []driver.Record, w
 func (p *producer) produceAlone(ctx context.Context, rec driver.Record) error {
 	select {
 	case <-p.alone.turn:
-	case <-p.closing:
-		return driver.ErrClosed
 	case <-ctx.Done():
 		return fmt.Errorf("not sent: %w", context.Cause(ctx))
 	}

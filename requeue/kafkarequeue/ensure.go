@@ -13,7 +13,10 @@ import (
 const (
 	// readyTimeout is how long topics that were made may take to have leaders.
 	readyTimeout = 30 * time.Second
-	readyPoll    = 50 * time.Millisecond
+	// newsTimeout is how long a topic that is missing gets to become known: one
+	// that was made a moment ago is not known to all brokers at once.
+	newsTimeout = 2 * time.Second
+	readyPoll   = 50 * time.Millisecond
 )
 
 // Ensure checks the topics against their specs and, unless Options.Create says
@@ -41,7 +44,7 @@ func (p *producer) Ensure(ctx context.Context, specs []driver.TopicSpec) error {
 	if err != nil {
 		return err
 	}
-	seen, err := p.look(ctx, names)
+	seen, err := p.waitKnown(ctx, specs, names)
 	if err != nil {
 		return err
 	}
@@ -102,6 +105,33 @@ func namesOf(specs []driver.TopicSpec) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// waitKnown looks at the topics, again for a while if one is missing that will
+// not be made.
+func (p *producer) waitKnown(ctx context.Context, specs []driver.TopicSpec, names []string) (map[string]topic, error) {
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for end := time.Now().Add(newsTimeout); ; {
+		seen, err := p.look(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		missing := false
+		for _, spec := range specs {
+			_, source := seen[spec.Like]
+			_, copies := seen[spec.Topic]
+			missing = missing || !source || !copies && p.opts.Create == CreateNever
+		}
+		if !missing || time.Now().After(end) {
+			return seen, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return seen, nil
+		}
+	}
 }
 
 // waitReady waits until every topic is known and every partition has a leader.

@@ -21,9 +21,8 @@ type producer struct {
 	partitioner kgo.Partitioner
 	batchLimit  func(topic string) int32
 
-	closing   chan struct{} // closed by the first Close
-	closed    chan struct{} // closed when everything is freed
 	closeOnce sync.Once
+	closed    chan struct{} // closed when everything is freed
 
 	mu     sync.RWMutex
 	limits map[string]int // max.message.bytes of the topics that Ensure accepted
@@ -53,7 +52,6 @@ func New(opts *Options, kopts ...kgo.Opt) (driver.Producer, error) {
 		opts:        filled,
 		log:         filled.Log,
 		partitioner: &keyPartitioner{kgo.UniformBytesPartitioner(64<<10, true, true, nil)},
-		closing:     make(chan struct{}),
 		closed:      make(chan struct{}),
 		limits:      map[string]int{},
 	}
@@ -119,7 +117,6 @@ func (p *producer) MaxBytes(topic string) int {
 // background. A second Close waits for the first.
 func (p *producer) Close(ctx context.Context) error {
 	p.closeOnce.Do(func() {
-		close(p.closing)
 		go func() {
 			defer close(p.closed)
 			p.alone.close()
