@@ -40,6 +40,9 @@ func TestRequireSkipsLoudly(t *testing.T) {
 	t.Setenv("CI", "")
 	before := skipped.Load()
 	defer skipped.Store(before)
+	real := terminal
+	terminal = filepath.Join(t.TempDir(), "no-terminal")
+	defer func() { terminal = real }()
 
 	missing := fmt.Errorf("%w: redis: program: install it", ErrMissing)
 	first, second := outcome(missing), outcome(missing)

@@ -6,7 +6,10 @@ import (
 	"sync"
 )
 
-var shouting sync.Mutex
+var (
+	shouting sync.Mutex
+	terminal = "/dev/tty" // of this process, if it has one; tests change it
+)
 
 // shout says something that must not go unseen. go test keeps what a passing
 // package prints to itself, so the words also go to the terminal, if there is
@@ -16,7 +19,7 @@ func shout(words string) {
 	shouting.Lock()
 	defer shouting.Unlock()
 	fmt.Fprintln(os.Stderr, words)
-	for path, flag := range map[string]int{"/dev/tty": 0, os.Getenv("ONCEFENCE_SKIPS"): os.O_APPEND | os.O_CREATE} {
+	for path, flag := range map[string]int{terminal: 0, os.Getenv("ONCEFENCE_SKIPS"): os.O_APPEND | os.O_CREATE} {
 		if path == "" {
 			continue
 		}
