@@ -19,29 +19,38 @@ func usagef(format string, args ...any) error {
 
 // newFlags makes a flag set for a command. usage is the whole help text before
 // the list of flags.
-func newFlags(name, usage string) *flag.FlagSet {
+func newFlags(name, usage string) *flagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "%s\n\nFlags:\n", strings.TrimSpace(usage))
-		flags.VisitAll(func(f *flag.Flag) { describe(flags.Output(), f) })
-	}
-	return flags
+	flags.SetOutput(io.Discard) // parse and dispatch do the talking
+	flags.Usage = func() {}
+	return &flagSet{flags, strings.TrimSpace(usage)}
 }
 
-// describe prints a flag as this program's help texts write it, with two
-// dashes. A default that the type does not say is expected in the usage text.
-func describe(w io.Writer, f *flag.Flag) {
-	value, usage := flag.UnquoteUsage(f)
-	if value != "" {
-		value = " " + value
-	}
-	fmt.Fprintf(w, "  --%s%s\n        %s\n", f.Name, value, usage)
+// flagSet is the flags of one command with its help text.
+type flagSet struct {
+	*flag.FlagSet
+	usage string
+}
+
+// help lists the flags as this program writes them, with two dashes. Defaults
+// that do not go without saying are expected in the flags' own texts.
+func (f *flagSet) help() string {
+	var b strings.Builder
+	b.WriteString(f.usage + "\n\nFlags:\n")
+	f.VisitAll(func(one *flag.Flag) {
+		value, usage := flag.UnquoteUsage(one)
+		if value != "" {
+			value = " " + value
+		}
+		fmt.Fprintf(&b, "  --%s%s\n        %s\n", one.Name, value, usage)
+	})
+	return b.String()
 }
 
 // parse reads flags wherever they stand and returns the arguments between
 // them; all that follows -- is an argument. Asked for help, it prints it to
 // standard output and returns flag.ErrHelp. Its other errors are usage errors.
-func parse(flags *flag.FlagSet, args []string, out streams) ([]string, error) {
+func (f *flagSet) parse(args []string, out streams) ([]string, error) {
 	var named, rest []string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -55,25 +64,27 @@ func parse(flags *flag.FlagSet, args []string, out streams) ([]string, error) {
 		}
 		named = append(named, arg)
 		name, _, hasValue := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
-		if !hasValue && takesValue(flags.Lookup(name)) && i+1 < len(args) {
+		if !hasValue && takesValue(f.Lookup(name)) && i+1 < len(args) {
 			i++
 			named = append(named, args[i])
 		}
 	}
-	// The package prints both the error and the whole help; one line is enough.
-	usage := flags.Usage
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	err := flags.Parse(named)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(out.stdout)
-		usage()
-		return nil, err
-	}
-	if err != nil {
-		return nil, &usageError{err.Error()}
+	err := f.Parse(named)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		if failed := out.print(f.help()); failed != nil {
+			return nil, failed
+		}
+		return nil, flag.ErrHelp
+	case err != nil:
+		return nil, f.usagef("%v", err)
 	}
 	return rest, nil
+}
+
+// usagef is a usageError that says where to read on.
+func (f *flagSet) usagef(format string, args ...any) error {
+	return usagef("%s\nSee: oncefence %s --help", fmt.Sprintf(format, args...), f.Name())
 }
 
 func takesValue(f *flag.Flag) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +47,7 @@ func runKey(ctx context.Context, args []string, out streams) error {
 	namespace := flags.String("namespace", "", "`TENANT:GROUP`, or a group alone for no tenant; the effect id needs it")
 	url := flags.String("fence", "", "also read the record from the fence at this `URL`: "+fenceurl.Lasting)
 	asJSON := flags.Bool("json", false, "print one JSON object")
-	args, err := parse(flags, args, out)
+	args, err := flags.parse(args, out)
 	if err != nil {
 		return err
 	}
@@ -56,27 +55,27 @@ func runKey(ctx context.Context, args []string, out streams) error {
 	var key fence.Key
 	if *text != "" {
 		if len(args) > 0 || *nilKey || *ceSource != "" {
-			return usagef("--text already says all parts of the key")
+			return flags.usagef("--text already says all parts of the key")
 		}
 		key, err = fence.KeyFromText(*text)
 	} else {
 		key, err = keyFromArgs(*scope, *nilKey, *ceSource, args)
 	}
 	if err != nil {
-		return &usageError{err.Error()}
+		return flags.usagef("%v", err)
 	}
 	answer := keyAnswer{Text: key.Text(), Digest: key.Hex(), Notes: fence.LintKey(key.Text())}
 
 	var ns fence.Namespace
 	if *namespace != "" {
 		if ns, err = parseNamespace(*namespace); err != nil {
-			return &usageError{err.Error()}
+			return flags.usagef("%v", err)
 		}
 		answer.Namespace, answer.EffectID = ns.Text(), fence.EffectID(ns, key)
 	}
 	if *url != "" {
 		if ns.IsZero() {
-			return usagef("--fence needs --namespace: records are kept per tenant and group")
+			return flags.usagef("--fence needs --namespace: records are kept per tenant and group")
 		}
 		record, err := readRecord(ctx, *url, ns, key)
 		if err != nil {
@@ -89,8 +88,7 @@ func runKey(ctx context.Context, args []string, out streams) error {
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(answer)
 	}
-	answer.print(out.stdout)
-	return nil
+	return out.print(answer.String())
 }
 
 // keyFromArgs makes the key that a record with these arguments has.
@@ -160,20 +158,22 @@ func readRecord(ctx context.Context, url string, ns fence.Namespace, key fence.K
 	return records[0], nil
 }
 
-func (a keyAnswer) print(w io.Writer) {
-	fmt.Fprintf(w, "key text        %s\n", a.Text)
-	fmt.Fprintf(w, "digest          %s\n", a.Digest)
+// String is the answer for people.
+func (a keyAnswer) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "key text        %s\n", a.Text)
+	fmt.Fprintf(&b, "digest          %s\n", a.Digest)
 	if a.Namespace == "" {
-		fmt.Fprintf(w, "effect id       differs between groups: add --namespace\n")
+		b.WriteString("effect id       differs between groups: add --namespace\n")
 	} else {
-		fmt.Fprintf(w, "namespace text  %s\n", a.Namespace)
-		fmt.Fprintf(w, "effect id       %s\n", a.EffectID)
+		fmt.Fprintf(&b, "namespace text  %s\n", a.Namespace)
+		fmt.Fprintf(&b, "effect id       %s\n", a.EffectID)
 	}
 	for _, note := range a.Notes {
-		fmt.Fprintf(w, "note            %s\n", note)
+		fmt.Fprintf(&b, "note            %s\n", note)
 	}
 	if a.Record != nil {
-		fmt.Fprintf(w, "fence           %s\n", a.Fence)
-		a.Record.print(w)
+		fmt.Fprintf(&b, "fence           %s\n%s", a.Fence, a.Record)
 	}
+	return b.String()
 }

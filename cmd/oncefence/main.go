@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -34,6 +35,17 @@ type command struct {
 
 // streams is where a command writes.
 type streams struct{ stdout, stderr io.Writer }
+
+// print writes a result. That it could not be written is a failure.
+func (s streams) print(text string) error {
+	_, err := io.WriteString(s.stdout, text)
+	return err
+}
+
+// complain writes to standard error, where nobody could be told of a failure.
+func (s streams) complain(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.stderr, format, args...)
+}
 
 // commands in the order of the help text.
 func commands() []command {
@@ -53,42 +65,41 @@ func main() {
 // dispatch runs the command that args name and returns the exit status.
 func dispatch(ctx context.Context, args []string, out streams) int {
 	if len(args) == 0 {
-		help(out.stderr)
+		out.complain("%s", help())
 		return 2
+	}
+	run := func(context.Context, []string, streams) error {
+		return usagef("there is no such command\n\n%s", strings.TrimSuffix(help(), "\n"))
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
-		help(out.stdout)
-		return 0
+		run = func(context.Context, []string, streams) error { return out.print(help()) }
 	}
 	for _, c := range commands() {
-		if c.name != args[0] {
-			continue
-		}
-		err := c.run(ctx, args[1:], out)
-		var usage *usageError
-		switch {
-		case err == nil:
-			return 0
-		case errors.Is(err, flag.ErrHelp):
-			return 0
-		case errors.As(err, &usage):
-			fmt.Fprintf(out.stderr, "oncefence %s: %v\nSee: oncefence %s --help\n", c.name, err, c.name)
-			return 2
-		default:
-			fmt.Fprintf(out.stderr, "oncefence %s: %v\n", c.name, err)
-			return 1
+		if c.name == args[0] {
+			run = c.run
 		}
 	}
-	fmt.Fprintf(out.stderr, "oncefence: no command %q\n\n", args[0])
-	help(out.stderr)
-	return 2
+	err := run(ctx, args[1:], out)
+	var usage *usageError
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, &usage):
+		out.complain("oncefence %s: %v\n", args[0], err)
+		return 2
+	default:
+		out.complain("oncefence %s: %v\n", args[0], err)
+		return 1
+	}
 }
 
-func help(w io.Writer) {
-	fmt.Fprint(w, "oncefence looks at keys, fences and dead letters.\n\nUsage: oncefence COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n")
+func help() string {
+	var b strings.Builder
+	b.WriteString("oncefence looks at keys, fences and dead letters.\n\nUsage: oncefence COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
+		fmt.Fprintf(&b, "  %-8s %s\n", c.name, c.summary)
 	}
-	fmt.Fprint(w, "\noncefence COMMAND --help says what a command takes.\n")
+	b.WriteString("\noncefence COMMAND --help says what a command takes.\n")
+	return b.String()
 }

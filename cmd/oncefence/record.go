@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -91,10 +91,12 @@ func stamp(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-func (v *recordView) print(w io.Writer) {
+// String is the record for people, one field a line.
+func (v *recordView) String() string {
+	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%-15s %s\n", name, value)
+			fmt.Fprintf(&b, "%-15s %s\n", name, value)
 		}
 	}
 	count := func(name string, n uint64) {
@@ -140,6 +142,7 @@ func (v *recordView) print(w io.Writer) {
 	for _, s := range v.Steps {
 		line("step kept", s.Name+" ("+s.Kind+") "+showReceipt(s.Receipt))
 	}
+	return b.String()
 }
 
 // showReceipt prints a receipt on one line, cut after 200 bytes.

@@ -43,20 +43,17 @@ sink id         ch_1
 receipt         "{\"id\":\"ch_1\"}"
 step kept       reserve (idempotent) ff01
 `
-	var got bytes.Buffer
-	viewRecord(full, driver.Time(at)).print(&got)
-	if "\n"+got.String() != want {
-		t.Errorf("got:\n%swant:%s", got.String(), want)
+	if got := viewRecord(full, driver.Time(at)).String(); "\n"+got != want {
+		t.Errorf("got:\n%swant:%s", got, want)
 	}
 }
 
 func TestAbsentRecordHasOnlyItsState(t *testing.T) {
 	tombstone := driver.Record{Token: 7, Released: driver.Nonce{1}}
-	var text bytes.Buffer
-	viewRecord(tombstone, time.Now()).print(&text)
+	text := viewRecord(tombstone, time.Now()).String()
 	object, err := json.Marshal(viewRecord(tombstone, time.Now()))
-	if text.String() != "state           absent\n" || string(object) != `{"state":"absent"}` || err != nil {
-		t.Errorf("text %q, JSON %s, %v", text.String(), object, err)
+	if text != "state           absent\n" || string(object) != `{"state":"absent"}` || err != nil {
+		t.Errorf("text %q, JSON %s, %v", text, object, err)
 	}
 }
 
@@ -84,10 +81,8 @@ func TestEndedLeaseIsSaid(t *testing.T) {
 		r := pending
 		c.edit(&r)
 		v := viewRecord(r, driver.Time(c.now))
-		var text bytes.Buffer
-		v.print(&text)
-		if v.LeaseOver != c.over || strings.Contains(text.String(), "over by this machine's clock") != c.over {
-			t.Errorf("%s: %s", c.name, text.String())
+		if v.LeaseOver != c.over || strings.Contains(v.String(), "over by this machine's clock") != c.over {
+			t.Errorf("%s: %s", c.name, v)
 		}
 	}
 }
