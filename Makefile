@@ -23,7 +23,7 @@ orders: ## the example: orders charged once while consumers are killed, no serve
 
 # The next target belongs to the example's real run.
 orders-real: ## the example on real Kafka and Redis, every kind of effect, kills and faults
-	go run ./examples/orders-consumer/ordersreal
+	go run ./test/ordersreal
 
 vectors: ## compare the published key vectors with the library (WRITE=1 fills in new ones)
 	go run ./test/vectors $(if $(WRITE),-write)

@@ -61,8 +61,8 @@ func (b *broker) caughtUp(ctx context.Context) (bool, error) {
 	topics := append([]string{b.topic}, b.retries...)
 	committed, err := b.admin.FetchOffsets(ctx, b.group)
 	if err != nil {
-		if errors.Is(err, kerr.GroupIDNotFound) {
-			return false, nil
+		if errors.Is(err, kerr.GroupIDNotFound) || kerr.IsRetriable(err) {
+			return false, nil // the group is not there yet, or its coordinator moves
 		}
 		return false, err
 	}
