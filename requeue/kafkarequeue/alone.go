@@ -7,9 +7,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncefence/oncefence/consumer/driver"
 )
 
 // aloneLane is a second client that has one record in flight at most, so that

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/oncefence/oncefence/consumer/driver"
 )
 
 // headerRoom is what a topic that is made here takes beyond the source topic's

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/oncefence/oncefence/consumer/driver"
 )
 
 const (

@@ -2,6 +2,7 @@ package kafkarequeue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -65,10 +66,10 @@ func (p *producer) lookMetadata(ctx context.Context, names []string) (map[string
 		if rt.Topic == nil {
 			continue
 		}
-		switch err := kerr.ErrorForCode(rt.ErrorCode); err {
-		case nil, kerr.LeaderNotAvailable:
+		switch err := kerr.ErrorForCode(rt.ErrorCode); {
+		case err == nil, errors.Is(err, kerr.LeaderNotAvailable):
 			seen[*rt.Topic] = topicOf(rt)
-		case kerr.UnknownTopicOrPartition:
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
 		default:
 			return nil, fmt.Errorf("kafka requeue: topic %s: %w", *rt.Topic, err)
 		}
@@ -104,14 +105,14 @@ func (p *producer) lookConfigs(ctx context.Context, seen map[string]topic) error
 		return fmt.Errorf("kafka requeue: ask the brokers about topic settings: %w", err)
 	}
 	for _, r := range resp.Resources {
-		switch err := kerr.ErrorForCode(r.ErrorCode); err {
-		case nil:
+		switch err := kerr.ErrorForCode(r.ErrorCode); {
+		case err == nil:
 			for _, c := range r.Configs {
 				if c.Value != nil {
 					seen[r.ResourceName].config[c.Name] = *c.Value
 				}
 			}
-		case kerr.UnknownTopicOrPartition:
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
 			delete(seen, r.ResourceName)
 		default:
 			return fmt.Errorf("kafka requeue: topic %s: its settings cannot be read: %w: allow DescribeConfigs on it", r.ResourceName, err)

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/oncefence/oncefence/consumer/driver"
-	"github.com/oncefence/oncefence/requeue"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncefence/oncefence/consumer/driver"
+	"github.com/oncefence/oncefence/requeue"
 )
 
 var (

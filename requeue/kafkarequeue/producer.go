@@ -7,9 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/oncefence/oncefence/requeue"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // producer implements driver.Producer and requeue.Sizer.

@@ -104,7 +104,7 @@ func produceAgainst(t *testing.T, code *kerr.Error, times int) {
 	if times < 0 && acknowledged > 0 {
 		t.Errorf("acknowledged although the broker said %s: %v", code.Message, errs)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
 		t.Error(err)

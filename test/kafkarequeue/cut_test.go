@@ -3,6 +3,7 @@ package kafkarequeue_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"runtime"
 	"strings"
@@ -32,7 +33,7 @@ func bubble(t *testing.T, partitions int32, test func(t *testing.T, cluster *kfa
 		}
 		ensure(t, p, driver.TopicSpec{Topic: "copies", Like: "orders"})
 		test(t, cluster, p)
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		defer cancel()
 		if err := p.Close(ctx); err != nil {
 			t.Error(err)
@@ -230,18 +231,26 @@ func TestATopicThatWasDeletedIsAnError(t *testing.T) {
 
 // silentListener accepts connections and never says a word.
 func silentListener(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closed := func(c io.Closer) func() {
+		return func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(closed(l))
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			t.Cleanup(func() { c.Close() })
+			t.Cleanup(closed(c))
 		}
 	}()
 	return l.Addr().String()

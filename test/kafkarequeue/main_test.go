@@ -60,7 +60,7 @@ func newProducer(t testing.TB, opts *kafkarequeue.Options, kopts ...kgo.Opt) dri
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		defer cancel()
 		if err := p.Close(ctx); err != nil {
 			t.Error(err)

@@ -202,7 +202,9 @@ func TestTooLargeIsAboutTheRecordItself(t *testing.T) {
 			fits.Value = fits.Value[:len(fits.Value)-1]
 		}
 		errs := p.Produce(t.Context(), []driver.Record{
-			fits, {Topic: copies, Key: []byte("k"), Value: noise}, fits,
+			fits,
+			{Topic: copies, Key: []byte("k"), Value: noise},
+			fits,
 			{Topic: copies, Key: []byte("k"), Value: make([]byte, 200_000)}, // compresses
 			{Topic: copies, Key: []byte("k"), Value: []byte("small")},
 		})
