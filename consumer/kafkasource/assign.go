@@ -64,7 +64,7 @@ func (s *source) onAssigned(ctx context.Context, offsets map[string]map[int32]kg
 	as, missing := s.assignments(offsets)
 	firsts, err := s.firsts(ctx, missing)
 	if err != nil {
-		return nil, fmt.Errorf("group %s: first positions: %w", s.group, err)
+		return nil, fmt.Errorf("first positions: %w", err)
 	}
 	for tp, at := range firsts {
 		offsets[tp.Topic][tp.Partition] = kgo.NewOffset().At(at)

@@ -2,7 +2,11 @@ package kafkasource
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/oncefence/oncefence/consumer/driver"
 )
@@ -33,8 +37,10 @@ func (s *source) Close(ctx context.Context) error {
 	}
 	left := make(chan error, 1)
 	go func() {
-		client.AllowRebalance() // nothing is being polled for that
 		err := client.LeaveGroupContext(ctx)
+		if s.options.InstanceID != "" && s.joined.Load() == joinedNextGen && !s.isDead() {
+			err = s.stepAside(ctx)
+		}
 		client.CloseAllowingRebalance()
 		left <- err
 	}()
@@ -54,4 +60,28 @@ func (s *source) Close(ctx context.Context) error {
 		return fmt.Errorf("group %s was not left: %w", s.group, err)
 	}
 	return nil
+}
+
+// stepAside tells the brokers that a static member of a KIP-848 group will be
+// back, so that its instance id is free for the next member at once and not
+// only when the session has ended. The client (franz-go 1.22) sends this without
+// the instance id, which Kafka refuses.
+func (s *source) stepAside(ctx context.Context) error {
+	member, epoch := s.client.GroupMetadata()
+	if epoch <= 0 {
+		return nil // never joined
+	}
+	req := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+	req.Group, req.MemberID, req.MemberEpoch = s.group, member, -2
+	req.InstanceID = &s.options.InstanceID
+	resp, err := req.RequestWith(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	switch err := kerr.ErrorForCode(resp.ErrorCode); {
+	case errors.Is(err, kerr.UnknownMemberID), errors.Is(err, kerr.GroupIDNotFound):
+		return nil // gone already
+	default:
+		return err
+	}
 }
