@@ -63,11 +63,8 @@ func (s *space) index() error {
 // Purge implements driver.Store. It looks at the due entries of the expiry
 // index only, in transactions of a bounded size, so that claims are not held up.
 func (s *Store) Purge(ctx context.Context, namespace string, limit int) (removed int, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := s.check(ctx, namespace); err != nil {
 		return 0, err
-	}
-	if s.isClosed() {
-		return 0, driver.ErrClosed
 	}
 	for more := true; more && removed < limit; {
 		n, step := 0, min(purgeStep, limit-removed)

@@ -10,11 +10,8 @@ import (
 // Grade implements driver.Store: machine, or restart without fsync or on a
 // file system in memory.
 func (s *Store) Grade(ctx context.Context) (driver.Grade, error) {
-	if err := ctx.Err(); err != nil {
+	if err := s.check(ctx, ""); err != nil {
 		return driver.Grade{}, err
-	}
-	if s.isClosed() {
-		return driver.Grade{}, driver.ErrClosed
 	}
 	switch {
 	case s.db.NoSync:

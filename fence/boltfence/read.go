@@ -18,14 +18,8 @@ const scanStep = 256
 
 // view reads in a transaction of its own, which must be short.
 func (s *Store) view(ctx context.Context, namespace string, read func(open, records *bbolt.Bucket, now int64) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.check(ctx, namespace); err != nil {
 		return err
-	}
-	if err := checkNamespace(namespace); err != nil {
-		return err
-	}
-	if s.isClosed() {
-		return driver.ErrClosed
 	}
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		open, records := tx.Bucket(openBucket(namespace)), tx.Bucket(recordsBucket(namespace))
@@ -41,12 +35,6 @@ func (s *Store) view(ctx context.Context, namespace string, read func(open, reco
 		return fmt.Errorf("read fence file %s: %w", s.path, err)
 	}
 	return nil
-}
-
-func (s *Store) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }
 
 // Get implements driver.Store. One record that cannot be read fails the call.

@@ -22,12 +22,10 @@ type Store struct {
 	urgent []*job    // renewals
 	queue  []*job
 	closed bool
+	broken error // nothing more is answered
 
 	written chan struct{} // closed when the writer has ended
-
-	// The writer's own.
-	broken error
-	pack   []byte
+	pack    []byte        // the writer's own
 }
 
 var _ driver.Store = (*Store)(nil)
@@ -56,6 +54,27 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	<-s.written
 	return s.db.Close()
+}
+
+// usable says why nothing is answered. s.mu is held.
+func (s *Store) usable() error {
+	if s.closed {
+		return driver.ErrClosed
+	}
+	return s.broken
+}
+
+// check is usable for those who do not hold s.mu, after ctx and namespace.
+func (s *Store) check(ctx context.Context, namespace string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := checkNamespace(namespace); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usable()
 }
 
 // Claim implements driver.Store.

@@ -59,8 +59,8 @@ func (s *Store) write(ctx context.Context, items int, urgent bool, run func(tx *
 func (s *Store) enqueue(j *job, urgent bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return driver.ErrClosed
+	if err := s.usable(); err != nil {
+		return err
 	}
 	if urgent {
 		s.urgent = append(s.urgent, j)
@@ -116,8 +116,11 @@ func (s *Store) take() (jobs []*job) {
 // commit runs the jobs in one transaction. Its error is that of all jobs that
 // have none of their own.
 func (s *Store) commit(jobs []*job) error {
-	if s.broken != nil {
-		return s.broken
+	s.mu.Lock()
+	err := s.broken
+	s.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	tx, err := s.db.Begin(true)
 	if err != nil {
@@ -162,7 +165,8 @@ func (s *Store) failed(err error) error {
 // commitFailed tells a transaction that never was from one that may or may not
 // be on disk. bbolt makes a transaction visible by its last write: if that one
 // was done and its fsync failed, nothing that is read from now on is certain,
-// and the store answers no more.
+// and the store answers no more. Otherwise the next batch may do better: a disk
+// that was full has room again.
 func (s *Store) commitFailed(id int, cause error) error {
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		if tx.ID() >= id {
@@ -171,7 +175,9 @@ func (s *Store) commitFailed(id int, cause error) error {
 		return nil
 	})
 	if err != nil {
+		s.mu.Lock()
 		s.broken = err
+		s.mu.Unlock()
 		return err
 	}
 	return s.failed(cause)
