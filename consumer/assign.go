@@ -208,7 +208,7 @@ func (l *loop) drained(now time.Time) bool {
 		}
 		return false
 	}
-	busy := l.applying + l.producing + l.claiming
+	busy := l.applying + len(l.producing) + l.claiming
 	for _, p := range l.parts {
 		busy += p.busy()
 	}

@@ -103,7 +103,7 @@ func (c *Consumer) prepare(ctx context.Context) (*loop, error) {
 		source: c.source, namespace: c.ns, topics: c.topics,
 		inbox: make(chan func(), 256), fetches: make(chan []fetched), over: make(chan struct{}),
 		parts: make(map[driver.TopicPartition]*partition), full: make(map[*partition]struct{}),
-		doubts: make(map[*item]time.Time), counts: make(map[string]int32),
+		doubts: make(map[*item]time.Time), counts: make(map[string]int32), producing: make(map[string]bool),
 		ahead: c.opts.Concurrency, requestTime: fence.DefaultClaimTimeout, calls: context.WithoutCancel(ctx),
 	}
 	l.lanes = newLanes(c.opts.Order, l.laneAhead())

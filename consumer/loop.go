@@ -47,10 +47,10 @@ type loop struct {
 	claiming  int // claim requests under way
 	claimable int // items in them
 	applying  int
-	producing int
-	holds     int // claims held
-	pending   int // of these, records that have not run yet
-	ahead     int // how many records may be claimed and not have run
+	producing map[string]bool // topics with a produce request under way
+	holds     int             // claims held
+	pending   int             // of these, records that have not run yet
+	ahead     int             // how many records may be claimed and not have run
 	full      map[*partition]struct{}
 	open      int // deliveries not settled
 	bytes     int

@@ -106,29 +106,42 @@ func (l *loop) produce(it *item, c requeue.Copy, topic string, maxBytes int) {
 	l.produceQ.push(it)
 }
 
+// pumpProduces sends what goes out, one request a topic at a time, so that a
+// topic that takes nothing holds back only its own records.
 func (l *loop) pumpProduces() {
-	for l.produceQ.len() > 0 && l.producing < requestsUnderWay {
-		n := min(l.opts.BatchSize, l.produceQ.len())
-		batch := make([]*item, n)
-		records := make([]driver.Record, n)
-		for i := range batch {
-			it := l.produceQ.pop()
-			it.stage = stageProducing
-			batch[i], records[i] = it, it.outgoing
+	if l.produceQ.len() == 0 {
+		return
+	}
+	batches := make(map[string][]*item)
+	var kept []*item
+	for l.produceQ.len() > 0 {
+		it := l.produceQ.pop()
+		topic := it.outgoing.Topic
+		if l.producing[topic] || len(batches[topic]) >= l.opts.BatchSize {
+			kept = append(kept, it)
+			continue
 		}
-		l.producing++
+		batches[topic] = append(batches[topic], it)
+	}
+	l.produceQ.set(kept)
+	for topic, batch := range batches {
+		l.producing[topic] = true
+		records := make([]driver.Record, len(batch))
+		for i, it := range batch {
+			it.stage = stageProducing
+			records[i] = it.outgoing
+		}
 		go func() {
 			ctx, cancel := context.WithTimeout(l.calls, l.opts.DrainTimeout)
 			errs := l.opts.Producer.Produce(ctx, records)
 			cancel()
-			l.post(func() { l.produced(batch, errs) })
+			l.post(func() { delete(l.producing, topic); l.produced(batch, errs) })
 		}()
 	}
 }
 
 func (l *loop) produced(batch []*item, errs []error) {
 	now := time.Now()
-	l.producing--
 	for i, it := range batch {
 		err := errors.New("the producer did not answer for this record")
 		if i < len(errs) {
