@@ -178,50 +178,38 @@ func flag(b bool) byte {
 
 // readApplied fills in the answers of one chunk.
 func readApplied(c *chunk, transitions []driver.Transition, out []driver.Applied) {
-	r, err := reader{}, c.err
+	var notices []notice
+	err := c.err
 	if err == nil {
-		r, err = newReader(c)
+		notices, err = c.notices()
 	}
 	for i := range c.keys {
-		at := c.item(i)
-		if err != nil {
-			out[at].Err = err
-			continue
+		answer := &out[c.item(i)]
+		switch {
+		case err != nil:
+			answer.Err = err
+		case notices != nil && notices[i].code != 0:
+			answer.Now = c.now()
+			notices[i].applied(&transitions[c.item(i)], answer)
+		default:
+			answer.Now, answer.Outcome = c.now(), driver.OK
 		}
-		r.applied(r.codes[i], &transitions[at], &out[at])
 	}
 }
 
-func (r *reader) applied(code byte, t *driver.Transition, out *driver.Applied) {
-	out.Now = r.now
-	if code == 'k' {
-		out.Outcome = driver.OK
+// applied works out the answer from the record that the transition met.
+func (n notice) applied(t *driver.Transition, out *driver.Applied) {
+	if n.code != 'w' && n.code != 'n' {
+		out.Err = n.failure()
 		return
 	}
-	extra, err := r.extra()
+	found, err := parseFound(n.bytes)
 	if err != nil {
 		out.Err = err
 		return
 	}
-	switch code {
-	case 'w', 'n':
-	case 'u':
-		out.Err = unreadable(extra)
-		return
-	case 'e':
-		out.Err = refused(extra)
-		return
-	default:
-		out.Err = errReply
-		return
-	}
-	found, err := parseFound(extra)
-	if err != nil {
-		out.Err = err
-		return
-	}
-	next, answer := t.Decide(found, r.now)
-	if (next != nil) != (code == 'w') {
+	next, answer := t.Decide(found, out.Now)
+	if (next != nil) != (n.code == 'w') {
 		out.Err = fmt.Errorf("the script and this release disagree on %s %x: %w", t.Op, t.Key, errReply)
 		return
 	}

@@ -11,6 +11,9 @@ import (
 // maxKeys bounds one script: 512 keys hold the server for 2 to 3 ms.
 const maxKeys = 512
 
+// roomPerItem is what most items take beside their key's names.
+const roomPerItem = 180
+
 // chunk is one run of one script.
 type chunk struct {
 	items []int    // which items of the batch, nil: those from first on
@@ -72,8 +75,8 @@ type coder struct {
 func (s *Store) fill(c *chunk, namespace string, digest func(int) *driver.Digest, code *coder) {
 	c.mark = newMark()
 	n := len(c.keys)
-	text := make([]byte, 0, n*(len(keyPrefix)+len(namespace)+digestHex+250))
-	ends := make([]int, 0, 3*n)
+	text := make([]byte, 0, n*(len(keyPrefix)+len(namespace)+digestHex+roomPerItem))
+	ends := make([]int, 0, 2*n+1)
 	for i := range n {
 		text = s.appendKey(text, namespace, digest(c.item(i)))
 		ends = append(ends, len(text))

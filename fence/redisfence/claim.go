@@ -64,59 +64,48 @@ func appendPending(dst []byte, c *driver.Claim) []byte {
 
 // readClaims fills in the answers of one chunk.
 func readClaims(c *chunk, claims []driver.Claim, out []driver.Claimed) {
-	r, err := reader{}, c.err
+	var notices []notice
+	err := c.err
 	if err == nil {
-		r, err = newReader(c)
+		notices, err = c.notices()
 	}
+	if err != nil {
+		for i := range c.keys {
+			out[c.item(i)].Err = err
+		}
+		return
+	}
+	now := c.now()
 	for i := range c.keys {
-		at := c.item(i)
-		if err != nil {
-			out[at].Err = err
+		claim, answer := &claims[c.item(i)], &out[c.item(i)]
+		answer.Now = now
+		if notices != nil && notices[i].code != 0 {
+			notices[i].claimed(claim, answer)
 			continue
 		}
-		r.claim(r.codes[i], &claims[at], &out[at])
+		answer.Answer, answer.Record = driver.New, pendingOf(claim)
+		answer.Record.Token, answer.Record.FirstSeen = uint64(now), now
+		answer.Record.LeaseEnd = now + claim.Lease.Microseconds()
 	}
 }
 
-func (r *reader) claim(code byte, c *driver.Claim, out *driver.Claimed) {
-	out.Now = r.now
-	if code == 'w' {
-		out.Answer, out.Record = driver.New, pendingOf(c)
-		out.Record.Token, out.Record.FirstSeen = uint64(r.now), r.now
-		out.Record.LeaseEnd = r.now + c.Lease.Microseconds()
-		return
-	}
-	extra, err := r.extra()
-	if err != nil {
-		out.Err = err
-		return
-	}
+// claimed works out the answer from the record that the claim met.
+func (n notice) claimed(c *driver.Claim, out *driver.Claimed) {
 	token := uint64(0)
-	switch code {
-	case 'g':
-		if len(extra) < 8 {
-			out.Err = errReply
-			return
-		}
-		token, extra = binary.BigEndian.Uint64(extra), extra[8:]
-	case 'n':
-	case 'u':
-		out.Err = unreadable(extra)
-		return
-	case 'e':
-		out.Err = refused(extra)
-		return
-	default:
-		out.Err = errReply
+	switch {
+	case n.code == 'g' && len(n.bytes) >= 8:
+		token, n.bytes = binary.BigEndian.Uint64(n.bytes), n.bytes[8:]
+	case n.code != 'n':
+		out.Err = n.failure()
 		return
 	}
-	found, err := parseFound(extra)
+	found, err := parseFound(n.bytes)
 	if err != nil {
 		out.Err = err
 		return
 	}
-	next, answer := c.Decide(found, r.now, func(uint64) uint64 { return token })
-	if (next != nil) != (code == 'g') {
+	next, answer := c.Decide(found, out.Now, func(uint64) uint64 { return token })
+	if (next != nil) != (n.code == 'g') {
 		out.Err = fmt.Errorf("the script and this release disagree on claim %x: %w", c.Key, errReply)
 		return
 	}

@@ -6,28 +6,21 @@ import (
 	"fmt"
 )
 
-// reader walks the answer of the claim and apply scripts: the clock and mark,
-// one code per item, then the bytes that go with some codes.
-type reader struct {
-	now    int64
-	codes  string
-	extras []any
-}
-
 var errReply = errors.New("the script's answer has another shape than this release expects: unknown whether it was applied")
 
-func newReader(c *chunk) (reader, error) {
-	var r reader
-	if len(c.reply) < 2 {
-		return r, errReply
+// headLen is the length of a reply's first element before the mark: the
+// server's clock and the number of keys.
+const headLen = 8 + 2
+
+// check makes sure that the reply is this chunk's.
+func (c *chunk) check() error {
+	if len(c.reply) > 0 {
+		head, ok := c.reply[0].(string)
+		if ok && len(head) == headLen+len(c.mark) && head[headLen:] == c.mark && int(head[8])<<8|int(head[9]) == len(c.keys) {
+			return nil
+		}
 	}
-	r.now = c.now()
-	codes, ok := c.reply[1].(string)
-	if !ok || len(codes) != len(c.keys) {
-		return r, errReply
-	}
-	r.codes, r.extras = codes, c.reply[2:]
-	return r, nil
+	return errors.New("the reply belongs to another request: unknown whether this one was applied")
 }
 
 // now is the server's clock in a checked reply.
@@ -35,18 +28,39 @@ func (c *chunk) now() int64 {
 	return int64(binary.BigEndian.Uint64([]byte(c.reply[0].(string)[:8])))
 }
 
-// extra takes the next bytes.
-func (r *reader) extra() ([]byte, error) {
-	if len(r.extras) == 0 {
-		return nil, errReply
-	}
-	text, ok := r.extras[0].(string)
-	r.extras = r.extras[1:]
-	if !ok {
-		return nil, errReply
-	}
-	return []byte(text), nil
+// notice is what a script says of an item that did not go the common way.
+type notice struct {
+	code  byte // 0: it did
+	bytes []byte
 }
 
-// refused is the error of an item that the server itself refused.
-func refused(text []byte) error { return explain(fmt.Errorf("the server refused it: %s", text)) }
+// notices spreads the notes over the chunk's items; nil when there is none.
+func (c *chunk) notices() ([]notice, error) {
+	if len(c.reply) == 1 {
+		return nil, nil
+	}
+	out := make([]notice, len(c.keys))
+	for _, element := range c.reply[1:] {
+		text, ok := element.(string)
+		if !ok || len(text) < 3 {
+			return nil, errReply
+		}
+		i := int(text[0])<<8 | int(text[1])
+		if i < 1 || i > len(out) || text[2] == 0 || out[i-1].code != 0 {
+			return nil, errReply
+		}
+		out[i-1] = notice{code: text[2], bytes: []byte(text[3:])}
+	}
+	return out, nil
+}
+
+// failure is the error of an item that was refused or could not be read.
+func (n notice) failure() error {
+	switch n.code {
+	case 'u':
+		return unreadable(n.bytes)
+	case 'e':
+		return explain(fmt.Errorf("the server refused it: %s", n.bytes))
+	}
+	return errReply
+}

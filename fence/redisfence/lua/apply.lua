@@ -11,9 +11,10 @@
 --   S seal     the packed record up to the seal time
 --   V resolve  applied 1, length of the front 2, front (the prefix with its zero byte), receipt or reason
 --
--- Answer codes: k done on the holder's own pending record; w written over the
--- record that follows (nothing: there was none); n nothing written, the record
--- that was found follows; u it cannot be read; e the server's error.
+-- An item without a note was done on the holder's own pending record. Codes: w
+-- written over the record that follows (nothing: there was none); n nothing
+-- written, the record that was found follows; u it cannot be read; e the server's
+-- error.
 local HEAD = 'pending\0\1'
 local ZERO8 = rep('\0', 8)
 local TOMBSTONE = 'released\0\1' .. rep('\0', 48)
@@ -45,8 +46,6 @@ local function wrote(i, err, extra)
     note(i, 'e', err)
   elseif extra then
     note(i, 'w', extra)
-  else
-    codes[i] = 'k'
   end
 end
 
@@ -219,5 +218,4 @@ for i = 1, n do
     move(i, ARGV[2 + i])
   end
 end
-answer[2] = table.concat(codes)
 return answer

@@ -2,10 +2,10 @@
 -- The body is the packed pending record behind its token, lease end and first
 -- seen, which are made here.
 --
--- Answer codes: w wrote on no record, the token is the clock; g granted over
--- the record that follows (nothing: there was none) after 8 bytes of token;
--- n nothing written, the record that was found follows; u it cannot be read;
--- e the server's error.
+-- An item without a note was granted on no record, its token is the clock. Codes:
+-- g granted over the record that follows (nothing: there was none) after 8 bytes
+-- of token; n nothing written, the record that was found follows; u it cannot be
+-- read; e the server's error.
 local ZERO16, ZERO24 = rep('\0', 16), rep('\0', 24)
 local HEAD = 'pending\0\1'
 
@@ -98,19 +98,14 @@ for i = 1, n do
     known, late = common, notAfter ~= 0 and now > notAfter
     front = HEAD .. nowBytes .. pack('>I8', now + lease) .. nowBytes
   end
-  local found
-  if late then
-    found = rpcall('GET', KEYS[i]) or ''
-  else
-    found = rpcall('SET', KEYS[i], front .. ARGV[2 + i], 'NX', 'GET')
-  end
-  if not found then
-    codes[i] = 'w'
-  elseif found.err then
-    note(i, 'e', found.err)
-  else
-    decide(i, common, ARGV[2 + i], found ~= '' and found)
+  -- One call is enough for a place that is empty.
+  if late or rpcall('SETNX', KEYS[i], front .. ARGV[2 + i]) ~= 1 then
+    local found = rpcall('GET', KEYS[i])
+    if found and found.err then
+      note(i, 'e', found.err)
+    else
+      decide(i, common, ARGV[2 + i], found)
+    end
   end
 end
-answer[2] = table.concat(codes)
 return answer

@@ -5,11 +5,11 @@
 --
 -- ARGV: the batch's mark, epoch (16 bytes), format, buckets, then pairs of
 -- field and decimal number, none negative. Another number of buckets than the
--- marker's writes nothing. The answer is the mark after the clock, then the
+-- marker's writes nothing. The answer is the clock, a 1 and the mark, then the
 -- hash's fields and values.
 local key = KEYS[1]
 local clock = redis.call('TIME')
-local answer = { struct.pack('>I8', clock[1] * 1000000 + clock[2]) .. ARGV[1] }
+local answer = { struct.pack('>I8', clock[1] * 1000000 + clock[2]) .. struct.pack('>I2', #KEYS) .. ARGV[1] }
 
 -- above compares decimal numbers of any length without leading zeros.
 local function above(a, b)

@@ -5,8 +5,9 @@
 -- Both scripts take ARGV[1], a mark that is echoed in the answer; ARGV[2], what
 -- all items of the batch have in common, or '' when they differ; ARGV[2 + i],
 -- the body of the item on KEYS[i]; and when they differ, ARGV[2 + n + i], the
--- common part of item i. The answer is the clock and the mark, one code letter
--- per item, then the bytes that go with some codes, in order.
+-- common part of item i. The answer is the clock, the number of items and the
+-- mark, then a note for each item that did not go the common way: its number, a
+-- code letter, and bytes that go with the code.
 --
 -- Numbers are doubles: exact below 2^53, which holds for microseconds until
 -- the year 2255. Tokens are compared as bytes.
@@ -23,12 +24,10 @@ local now = clock[1] * 1000000 + clock[2]
 local nowBytes = pack('>I8', now)
 local EXACT = 9007199254740992
 
-local codes, answer = {}, { nowBytes .. ARGV[1], '' }
+local answer = { nowBytes .. pack('>I2', n) .. ARGV[1] }
 
--- note records the answer to item i: a code, and bytes that go with it.
 local function note(i, code, extra)
-  codes[i] = code
-  answer[#answer + 1] = extra
+  answer[#answer + 1] = pack('>I2', i) .. code .. extra
 end
 
 -- uvarint reads at i and returns the value (exact below 2^53) and the index
