@@ -119,11 +119,11 @@ var (
 // configure checks the user's options and completes them.
 func (s *source) configure(kopts []kgo.Opt) error {
 	opts := slices.Concat(defaults(), kopts)
-	seen, err := inspect(opts)
+	seen, err := inspect(s.group, opts)
 	if err != nil {
 		return err
 	}
-	if err := refuse(seen); err != nil {
+	if err := refuse(seen, s.group); err != nil {
 		return err
 	}
 	s.rebalanceTimeout = seen.OptValue(kgo.RebalanceTimeout).(time.Duration)

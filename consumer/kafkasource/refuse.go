@@ -24,7 +24,22 @@ func (i *inspector) OnNewClient(client *kgo.Client) {
 }
 
 // inspect returns a client that can be asked for option values, and only that.
-func inspect(opts []kgo.Opt) (client *kgo.Client, err error) {
+// The client validates first, and some options only go with a group, others
+// only without one.
+func inspect(group string, opts []kgo.Opt) (*kgo.Client, error) {
+	client, err := made(append([]kgo.Opt{kgo.ConsumerGroup(group)}, opts...))
+	if err == nil {
+		return client, nil
+	}
+	if client, other := made(opts); other == nil {
+		if refused := refuse(client, ""); refused != nil {
+			return nil, refused
+		}
+	}
+	return nil, err
+}
+
+func made(opts []kgo.Opt) (client *kgo.Client, err error) {
 	i := &inspector{}
 	defer func() {
 		if p := recover(); p != nil {
@@ -77,10 +92,9 @@ func eager(client *kgo.Client, option any) bool {
 }
 
 var refusals = []refusal{
-	{kgo.ConsumerGroup, given, "the group is an argument of New"},
 	{kgo.ConsumeTopics, given, "the topics are an argument of New"},
-	{kgo.ConsumeRegex, given, "the topics are an argument of New, by name"},
 	{kgo.ConsumeExcludeTopics, given, "the topics are an argument of New, by name"},
+	{kgo.ConsumeRegex, given, "the topics are an argument of New, by name"},
 	{kgo.ConsumePartitions, given, "partitions come from the group"},
 	{kgo.ShareGroup, given, "a share group acknowledges records one by one and has no positions"},
 	{kgo.InstanceID, given, "use Options.InstanceID"},
@@ -102,12 +116,14 @@ var refusals = []refusal{
 	{kgo.AdjustFetchOffsetsFn, given, "the source uses it"},
 	{kgo.AllowAutoTopicCreation, given, "the source never creates topics"},
 	{kgo.KeepRetryableFetchErrors, given, "the client retries them"},
-	{kgo.WithContext, given, "the client lives until Close"},
+	{kgo.WithContext, not(nil), "the client lives until Close"},
 }
 
-// refuse returns an error that names the first option that cannot be had.
-func refuse(client *kgo.Client) error {
-	for _, r := range refusals {
+// refuse returns an error that names the first option that cannot be had. The
+// client was given the group before the user's options.
+func refuse(client *kgo.Client, group string) error {
+	rs := append([]refusal{{kgo.ConsumerGroup, not(group), "the group is an argument of New"}}, refusals...)
+	for _, r := range rs {
 		if r.set(client, r.option) {
 			return fmt.Errorf("option %s is refused: %s", optionName(r.option), r.why)
 		}
