@@ -65,13 +65,13 @@ type Config struct {
 func (c Config) check() (Config, error) {
 	var errs []error
 	if err := c.Effect.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("Effect: %w", err))
+		errs = append(errs, fmt.Errorf("the field Effect: %w", err))
 	}
 	if c.Applied == nil {
-		errs = append(errs, errors.New("Applied is nil: give a function that counts how often the sink holds an effect id"))
+		errs = append(errs, errors.New("the field Applied is nil: give a function that counts how often the sink holds an effect id"))
 	}
 	if c.Limit < 0 {
-		errs = append(errs, fmt.Errorf("Limit is %v: give a positive duration, or leave it 0 for %v", c.Limit, DefaultLimit))
+		errs = append(errs, fmt.Errorf("the field Limit is %v: give a positive duration, or leave it 0 for %v", c.Limit, DefaultLimit))
 	}
 	c.Limit = orDefault(c.Limit, DefaultLimit)
 	c.LandsWithin = orDefault(c.LandsWithin, DefaultLandsWithin)

@@ -49,7 +49,7 @@ func (h *harness) input() (effect.Input, error) {
 		in.EffectID = ""
 	}
 	if in.Key == "" || h.keys[in.Key] {
-		return in, fmt.Errorf("NewInput(%d) returned the key %q, which is empty or was used before: give each record its own", h.inputs, in.Key)
+		return in, fmt.Errorf("the call NewInput(%d) returned the key %q, which is empty or was used before: give each record its own", h.inputs, in.Key)
 	}
 	h.keys[in.Key] = true
 	if in.EffectID == "" {
@@ -143,7 +143,7 @@ func (h *harness) wait(d time.Duration) {
 func (h *harness) count(in effect.Input) (int, error) {
 	n, err := h.Applied(h.ctx, in)
 	if err != nil {
-		return 0, fmt.Errorf("Applied cannot say what the sink holds for effect id %s: %w", in.EffectID, err)
+		return 0, fmt.Errorf("the function Applied cannot say what the sink holds for effect id %s: %w", in.EffectID, err)
 	}
 	return n, nil
 }

@@ -241,6 +241,23 @@ var wrongEffects = []wrongEffect{
 		fails: []string{"answered late"}, says: "brought to an end by the next holder: the sink holds 2 effects",
 	},
 	{
+		name: "sends again by itself when it is hurried",
+		maker: func(l *ledger) effect.Effect {
+			return atMostOnce(when(l.good(false), func(ctx context.Context, in effect.Input) (bool, error) {
+				if ctx.Err() != nil {
+					return false, nil
+				}
+				if ctx.Err() == nil {
+					return false, nil
+				}
+				l.add(in)
+				l.add(in)
+				return true, ctx.Err()
+			}))
+		},
+		fails: []string{"answered late"}, says: "the sink holds 2 effects for one id after one run",
+	},
+	{
 		name: "books once more for an older holder",
 		maker: func(l *ledger) effect.Effect {
 			return idempotent(when(l.good(true), func(ctx context.Context, in effect.Input) (bool, error) {

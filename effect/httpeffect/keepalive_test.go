@@ -114,7 +114,6 @@ func TestARequestLeavesOnceOverTLS(t *testing.T) {
 type deafConn struct {
 	net.Conn
 	dead *atomic.Bool
-	gone chan struct{}
 }
 
 func (c deafConn) Write(p []byte) (int, error) {
