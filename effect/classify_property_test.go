@@ -20,33 +20,33 @@ type said struct {
 
 // randomError builds an error together with what it says, by the rules in the
 // documentation of Classify.
-func randomError(r *rand.Rand, depth int) (error, said) { //nolint:revive // the error is the subject, not a failure
+func randomError(r *rand.Rand, depth int) (said, error) {
 	if depth == 0 {
 		leaves := []error{errSink, context.Canceled, context.DeadlineExceeded, &effect.PanicError{Value: effect.Temporary(errSink)}}
-		return leaves[r.IntN(len(leaves))], said{}
+		return said{}, leaves[r.IntN(len(leaves))]
 	}
-	inner, innerSaid := randomError(r, r.IntN(depth))
+	innerSaid, inner := randomError(r, r.IntN(depth))
 	delay := time.Duration(r.IntN(100)-20) * time.Second
 	switch r.IntN(9) {
 	case 0:
-		return effect.Temporary(inner), said{class: effect.ClassTemporary}
+		return said{class: effect.ClassTemporary}, effect.Temporary(inner)
 	case 1:
-		return effect.TemporaryAfter(inner, delay), said{class: effect.ClassTemporary, delay: max(delay, 0)}
+		return said{class: effect.ClassTemporary, delay: max(delay, 0)}, effect.TemporaryAfter(inner, delay)
 	case 2:
-		return effect.Permanent(inner), said{class: effect.ClassPermanent}
+		return said{class: effect.ClassPermanent}, effect.Permanent(inner)
 	case 3:
-		return effect.Undecodable(inner), said{class: effect.ClassPermanent, reason: effect.ReasonUndecodable}
+		return said{class: effect.ClassPermanent, reason: effect.ReasonUndecodable}, effect.Undecodable(inner)
 	case 4:
-		return effect.UnknownAfter(inner, delay), said{delay: max(delay, 0)}
+		return said{delay: max(delay, 0)}, effect.UnknownAfter(inner, delay)
 	case 5:
-		return fmt.Errorf("wrapped: %w", inner), innerSaid
+		return innerSaid, fmt.Errorf("wrapped: %w", inner)
 	case 6:
-		return wrapper{inner}, innerSaid
+		return innerSaid, wrapper{inner}
 	case 7:
-		return &effect.PanicError{Where: "effect", Value: inner}, said{}
+		return said{}, &effect.PanicError{Where: "effect", Value: inner}
 	default:
-		other, otherSaid := randomError(r, r.IntN(depth))
-		return errors.Join(inner, other), joined(innerSaid, otherSaid)
+		otherSaid, other := randomError(r, r.IntN(depth))
+		return joined(innerSaid, otherSaid), errors.Join(inner, other)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestClassifyOfRandomErrors(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's dice
 	seen := map[effect.Class]int{}
 	for range 5000 {
-		err, want := randomError(r, 6)
+		want, err := randomError(r, 6)
 		class, delay := effect.Classify(err)
 		if class != want.class || delay != want.delay || effect.Reason(err) != want.reason {
 			t.Fatalf("seed %d: Classify(%#v) = %v, %v, reason %q; want %+v", seed, err, class, delay, effect.Reason(err), want)
