@@ -7,6 +7,7 @@ import (
 
 	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/oncefence/oncefence/fence"
+	"github.com/oncefence/oncefence/internal/fault"
 	"github.com/oncefence/oncefence/requeue"
 )
 
@@ -61,6 +62,8 @@ func (h handler) wait(ctx context.Context, done chan struct{}) {
 }
 
 func (l *loop) assigned(assignments []driver.Assignment) {
+	fault.Point(fault.AssignedAfter)
+	l.assignments++
 	for _, a := range assignments {
 		if old := l.parts[a.TopicPartition]; old != nil {
 			l.lose(old)
@@ -102,6 +105,7 @@ func (l *loop) countPartitions(a driver.Assignment) {
 }
 
 func (l *loop) revoked(ctx context.Context, partitions []driver.TopicPartition, done chan struct{}) {
+	fault.Point(fault.RevokedBefore)
 	r := &revoke{by: time.Now().Add(l.opts.DrainTimeout), done: done}
 	if half := l.source.Info().RebalanceTimeout / 2; half > 0 && half < l.opts.DrainTimeout {
 		r.by = time.Now().Add(half)

@@ -9,6 +9,7 @@ import (
 	"github.com/oncefence/oncefence/effect"
 	"github.com/oncefence/oncefence/fence"
 	fencedriver "github.com/oncefence/oncefence/fence/driver"
+	"github.com/oncefence/oncefence/internal/fault"
 )
 
 // Two requests of a kind at most are under way: one at the store, one behind it
@@ -24,7 +25,7 @@ const claimedTooEarly = 50 * time.Millisecond
 // mayClaim is how many more claims may be made now: for records that are first
 // in their lane, which start at once, and for those behind them.
 func (l *loop) mayClaim(now time.Time) (first, ahead int) {
-	if l.stopping || now.Before(l.storeRetry) || l.alone != nil || l.suspects.len() > 0 {
+	if l.stopping || now.Before(l.storeRetry) || l.marked < l.assignments || l.alone != nil || l.suspects.len() > 0 {
 		return 0, 0
 	}
 	waiting, taken := l.pool.load()
@@ -100,7 +101,9 @@ func (l *loop) sendClaims(batch []*item) {
 	l.claimable += len(batch)
 	go func() {
 		ctx, cancel := context.WithTimeout(l.calls, l.requestTime)
+		fault.Point(fault.ClaimBefore)
 		answers := l.space.Claim(ctx, requests)
+		fault.Point(fault.ClaimAfter)
 		cancel()
 		l.post(func() { l.claimed(batch, answers) })
 	}()
@@ -189,6 +192,10 @@ func (l *loop) answered(it *item, a *fence.Claimed, now time.Time) {
 	it.answer = a.Answer
 	switch a.Answer {
 	case fencedriver.New:
+		if l.opts.OutsideWindow == OutsideWindowPark && l.outsideWindow(it) {
+			l.park(it, "outside_window")
+			return
+		}
 		l.decide(it, DecisionNew, "")
 		l.ready(it, now)
 	case fencedriver.InDoubt:
@@ -309,7 +316,7 @@ func (l *loop) pumpSuspects() {
 	for l.suspects.len() > 0 && l.suspects.all()[0].stage != stageSuspect {
 		l.suspects.pop()
 	}
-	if l.suspects.len() == 0 || l.alone != nil || l.claiming > 0 || l.stopping || time.Now().Before(l.storeRetry) {
+	if l.suspects.len() == 0 || l.alone != nil || l.claiming > 0 || l.stopping || l.marked < l.assignments || time.Now().Before(l.storeRetry) {
 		return
 	}
 	if waiting, taken := l.pool.load(); waiting > 0 || taken > 0 {

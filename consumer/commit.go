@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/oncefence/oncefence/fence"
 	fencedriver "github.com/oncefence/oncefence/fence/driver"
+	"github.com/oncefence/oncefence/internal/fault"
 )
 
 // metadataPrefix begins the metadata of our commits; the epoch id of the fence
@@ -72,7 +74,9 @@ func (l *loop) commit(parts []*partition, then func()) {
 	l.lastCommit = time.Now()
 	go func() {
 		ctx, cancel := context.WithTimeout(l.calls, l.requestTime)
+		fault.Point(fault.CommitBefore)
 		errs := l.source.Commit(ctx, offsets)
+		fault.Point(fault.CommitAfter)
 		cancel()
 		l.post(func() {
 			l.committing = false
@@ -112,7 +116,7 @@ func (l *loop) committed(parts []*partition, offsets []driver.Offset, errs []err
 // mark writes the highest commits into the namespace's marker, and with that
 // sees whether the store is still the one it was.
 func (l *loop) mark() {
-	update := fencedriver.Marker{Committed: make(map[fencedriver.TopicPartition]int64, len(l.parts)), Partitions: l.counts}
+	update := fencedriver.Marker{Committed: make(map[fencedriver.TopicPartition]int64, len(l.parts)), Partitions: maps.Clone(l.counts)}
 	for _, p := range l.parts {
 		if p.committed >= 0 {
 			update.Committed[fencedriver.TopicPartition{Topic: p.Topic, Partition: p.Partition}] = p.committed
@@ -120,17 +124,43 @@ func (l *loop) mark() {
 	}
 	l.marking = true
 	l.lastMark = time.Now()
+	seen := l.assignments
 	go func() {
 		ctx, cancel := context.WithTimeout(l.calls, l.requestTime)
-		_, err := l.space.Mark(ctx, update)
+		marker, err := l.space.Mark(ctx, update)
 		cancel()
+		fault.Point(fault.MarkAfter)
 		l.post(func() {
 			l.marking = false
-			if errors.Is(err, fence.ErrEpoch) {
+			switch {
+			case errors.Is(err, fence.ErrEpoch):
 				l.fail(err)
+			case err != nil:
+				l.storeAnswered(true, err, time.Now())
+			default:
+				l.marked, l.highest = max(l.marked, seen), marker.Committed
 			}
 		})
 	}()
+}
+
+// pumpMark asks for the marker after an assignment: no claim is made before it
+// is known that the store is still the one it was.
+func (l *loop) pumpMark(now time.Time) {
+	if l.fenced && l.marked < l.assignments && !l.marking && !now.Before(l.storeRetry) {
+		l.mark()
+	}
+}
+
+// outsideWindow reports whether the absence of a key says nothing: its record
+// is older than sealed keys are kept, and the group was past it before.
+func (l *loop) outsideWindow(it *item) bool {
+	retention := l.space.Retention()
+	if retention == 0 || it.hold.Record().Prior != nil {
+		return false
+	}
+	highest, known := l.highest[fencedriver.TopicPartition{Topic: it.origin.Topic, Partition: it.origin.Partition}]
+	return known && it.origin.Offset < highest && l.space.Now().Sub(it.origin.Timestamp) > retention
 }
 
 // checkEpoch compares the epoch id in a commit's metadata with the store's.

@@ -69,6 +69,9 @@ type loop struct {
 	finalCommit bool
 	lastCommit  time.Time
 	lastMark    time.Time
+	assignments int // counted, to know whether the marker was read after the last one
+	marked      int
+	highest     map[fencedriver.TopicPartition]int64 // committed by the group at any time
 	marking     bool
 	revokes     []*revoke
 	stopping    bool
@@ -181,6 +184,7 @@ func (l *loop) collect() {
 
 // pump starts all requests that may start now.
 func (l *loop) pump(now time.Time) {
+	l.pumpMark(now)
 	l.pumpApplies(now)
 	l.pumpProduces()
 	l.pumpSuspects()

@@ -60,6 +60,20 @@ const (
 	MissingReject
 )
 
+// OutsideWindow says what becomes of a record whose key is absent although the
+// group was past its offset before, and which is older than sealed keys are
+// kept: after an offset reset, or an old dead letter. Whether its effect was
+// applied is not known any more.
+type OutsideWindow uint8
+
+const (
+	// OutsideWindowPark makes it a dead letter with reason outside_window, in
+	// doubt.
+	OutsideWindowPark OutsideWindow = iota
+	// OutsideWindowRun runs it.
+	OutsideWindowRun
+)
+
 // Options of a Consumer. The zero value and nil mean the defaults, except that
 // a Producer is needed for retries and dead letters.
 type Options struct {
@@ -89,6 +103,9 @@ type Options struct {
 	DedupeID func(r Record) (string, error)
 	// MissingID is the policy for records whose id is missing.
 	MissingID MissingID
+
+	// OutsideWindow is the policy for records whose receipt may have expired.
+	OutsideWindow OutsideWindow
 
 	// Order says which records wait for each other; the default is OrderByKey.
 	Order Ordering
@@ -225,6 +242,9 @@ func (o *Options) withDefaults(e effect.Effect, info driver.Info) (Options, erro
 	}
 	if out.MissingID > MissingReject {
 		say("MissingID is %d: use MissingOffset, MissingPayloadHash or MissingReject", out.MissingID)
+	}
+	if out.OutsideWindow > OutsideWindowRun {
+		say("OutsideWindow is %d: use OutsideWindowPark or OutsideWindowRun", out.OutsideWindow)
 	}
 	if out.Logger == nil {
 		out.Logger = slog.Default()

@@ -10,6 +10,7 @@ import (
 	"github.com/oncefence/oncefence/effect"
 	"github.com/oncefence/oncefence/fence"
 	fencedriver "github.com/oncefence/oncefence/fence/driver"
+	"github.com/oncefence/oncefence/internal/fault"
 )
 
 // finished goes on with an item that a worker has handed back.
@@ -88,6 +89,7 @@ func (l *loop) unknown(it *item, now time.Time) {
 
 // found goes on with the answer of a probe.
 func (l *loop) found(it *item, now time.Time) {
+	fault.Point(fault.ProbeAfter)
 	it.probe = false
 	receipt, applied := it.finding.Applied()
 	switch {
@@ -265,7 +267,9 @@ func (l *loop) pumpApplies(now time.Time) {
 		l.applying++
 		go func() {
 			ctx, cancel := context.WithTimeout(l.calls, l.requestTime)
+			fault.Point(fault.ApplyBefore)
 			answers := l.space.Apply(ctx, transitions)
+			fault.Point(fault.ApplyAfter)
 			cancel()
 			l.post(func() { l.applied(batch, answers) })
 		}()
@@ -301,9 +305,11 @@ func (l *loop) transited(it *item, a *fencedriver.Applied, now time.Time) {
 	}
 	switch it.op {
 	case fencedriver.Seal:
+		fault.Point(fault.SealAfter)
 		l.sealed(it, a)
 		return
 	case fencedriver.Release:
+		fault.Point(fault.ReleaseAfter)
 		l.released(it)
 		return
 	}
@@ -313,20 +319,24 @@ func (l *loop) transited(it *item, a *fencedriver.Applied, now time.Time) {
 	}
 	switch it.op {
 	case fencedriver.Retry:
+		fault.Point(fault.RetryAfter)
 		l.retrySaid(it, now)
 	case fencedriver.GiveUp:
+		fault.Point(fault.GiveUpAfter)
 		if it.part.gone {
 			l.drop(it) // the next owner finishes the dead letter
 			return
 		}
 		l.deadLetter(it, "", it.reason, it.cause)
 	case fencedriver.HandOver:
+		fault.Point(fault.HandOverAfter)
 		l.end(it, DecisionRequeued)
 	case fencedriver.Begin:
 		it.hold.Begun()
 		it.doubt = it.verdict.InDoubt
 		l.ready(it, now)
 	case fencedriver.Bury:
+		fault.Point(fault.BuryAfter)
 		l.buried(it)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/oncefence/oncefence/effect"
 	"github.com/oncefence/oncefence/fence"
 	fencedriver "github.com/oncefence/oncefence/fence/driver"
+	"github.com/oncefence/oncefence/internal/fault"
 	"github.com/oncefence/oncefence/requeue"
 )
 
@@ -133,7 +134,9 @@ func (l *loop) pumpProduces() {
 		}
 		go func() {
 			ctx, cancel := context.WithTimeout(l.calls, l.opts.DrainTimeout)
+			fault.Point(fault.ProduceBefore)
 			errs := l.opts.Producer.Produce(ctx, records)
+			fault.Point(fault.ProduceAfter)
 			cancel()
 			l.post(func() { delete(l.producing, topic); l.produced(batch, errs) })
 		}()

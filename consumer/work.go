@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oncefence/oncefence/effect"
+	"github.com/oncefence/oncefence/internal/fault"
 )
 
 // errGoexit is the outcome of an effect that ended its goroutine.
@@ -365,7 +366,9 @@ func (p *pool) run(c *effectContext, it *item, now time.Time) {
 		}
 		return
 	}
+	fault.Point(fault.EffectBefore)
 	it.outcome = p.effect.Run(c, p.input(it))
+	fault.Point(fault.EffectAfter)
 	it.class, it.delay = effect.Classify(it.outcome.Err)
 }
 
@@ -381,7 +384,9 @@ func (p *pool) runBatch(c *effectContext, now time.Time) {
 	if len(started) == 0 {
 		return
 	}
+	fault.Point(fault.EffectBefore)
 	outcomes := p.effect.RunBatch(c, inputs)
+	fault.Point(fault.EffectAfter)
 	took := time.Since(now)
 	for i, it := range started {
 		it.outcome, it.took = outcomes[i], took

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/oncefence/oncefence/consumer/driver"
 )
@@ -86,10 +87,17 @@ func (m *member) poll(limit int) {
 
 // rest ends polling.
 func (m *member) rest() {
-	if m.cancel != nil {
-		m.cancel()
-		<-m.polling
-		m.cancel = nil
+	if m.cancel == nil {
+		return
+	}
+	m.cancel()
+	m.cancel = nil
+	timer := time.NewTimer(m.s.h.Patience)
+	defer timer.Stop()
+	select {
+	case <-m.polling:
+	case <-timer.C:
+		m.breaks("Poll goes on %v after its context has ended", m.s.h.Patience)
 	}
 }
 
