@@ -24,7 +24,7 @@ const (
 // The loop's own imports, and what it is made of.
 var (
 	belowEffect   = []string{"fence", "fence/driver"}
-	belowConsumer = []string{"effect", "fence", "fence/driver", "requeue", "consumer/driver"}
+	belowConsumer = []string{"effect", "fence", "fence/driver", "requeue", "consumer/driver", "internal/fault"}
 )
 
 // rules are section by section what may import whom. A new package needs a line
@@ -54,6 +54,7 @@ var rules = map[string]rule{
 
 	"metrics": {own: append([]string{"consumer"}, belowConsumer...), others: []string{"github.com/prometheus"}, why: whyMetrics},
 
+	"internal/fault": {why: "a fault point costs a user nothing"},
 	"internal/fenceurl": {
 		own:    []string{"fence", "fence/driver", "fence/memfence", "fence/boltfence", "fence/redisfence", "fence/pgfence"},
 		others: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5", "go.etcd.io/bbolt"},
