@@ -39,7 +39,7 @@ func (n need) missing(h Harness) string {
 // Rules lists the rules in the order in which they are checked.
 func Rules() []Rule {
 	return slices.Concat(claimRules, takeoverRules, reclaimRules, nonceRules, holdRules, releaseRules, verdictRules,
-		endRules, sealRules, resolveRules, timeRules, readRules, batchRules, lifeRules, matrixRules)
+		endRules, sealRules, resolveRules, timeRules, readRules, batchRules, lifeRules, matrixRules, faultRules)
 }
 
 // Broken is a rule that the store broke.
