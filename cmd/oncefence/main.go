@@ -51,6 +51,7 @@ func (s streams) complain(format string, args ...any) {
 func commands() []command {
 	return []command{
 		keyCommand,
+		benchCommand,
 	}
 }
 

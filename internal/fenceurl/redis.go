@@ -104,3 +104,10 @@ func ping(ctx context.Context, client redis.UniversalClient) error {
 		return fmt.Errorf("the server did not answer: %w", context.Cause(ctx))
 	}
 }
+
+// RedisClient makes the client that Open would use for a redis:// or rediss://
+// URL, without a word to the server. The caller closes it.
+func RedisClient(raw string) (redis.UniversalClient, error) {
+	client, _, err := newClient(raw)
+	return client, err
+}

@@ -54,6 +54,11 @@ var rules = map[string]rule{
 
 	"metrics": {own: append([]string{"consumer"}, belowConsumer...), others: []string{"github.com/prometheus"}, why: whyMetrics},
 
+	"internal/bench": {
+		own:    []string{anything},
+		others: []string{"github.com/redis/go-redis/v9", "go.etcd.io/bbolt"},
+		why:    "it measures stores against themselves; no library package may import it",
+	},
 	"internal/fault": {why: "a fault point costs a user nothing"},
 	"internal/fenceurl": {
 		own:    []string{"fence", "fence/driver", "fence/memfence", "fence/boltfence", "fence/redisfence", "fence/pgfence"},
