@@ -78,7 +78,7 @@ func (c *clock) observe(storeNow int64, sent, read time.Time, lease, margin time
 		}
 	case upper < c.offset:
 		if back := upper - c.offset; back < -margin {
-			c.turned, jump = read, back
+			jump = back
 		}
 		c.offset = lower
 		c.floor, c.low = min(c.floor, lower), min(c.low, lower)

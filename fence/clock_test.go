@@ -150,6 +150,7 @@ func TestClockJumpForwardIsNotTrustedForOneLease(t *testing.T) {
 	c.ask(0, 0)
 	c.pass(testLease)
 	c.ask(0, 0)
+	c.pass(testLease / 2)
 	c.ahead += time.Minute
 	if jump := c.ask(0, 0); jump != time.Minute {
 		t.Errorf("jump reported = %v, want 1m", jump)
@@ -218,5 +219,13 @@ func TestClockWarnsOncePerLease(t *testing.T) {
 	}
 	if warnings != 2 {
 		t.Errorf("%d warnings in 20 s with a lease of 10 s, want 2", warnings)
+	}
+}
+
+func TestEarlierStoreTimeOfABatch(t *testing.T) {
+	for _, tt := range [][3]int64{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
+		if got := earlier(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("earlier(%d, %d) = %d, want %d", tt[0], tt[1], got, tt[2])
+		}
 	}
 }

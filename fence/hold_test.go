@@ -241,29 +241,50 @@ func TestMaximumRunTimeGoesByBothClocks(t *testing.T) {
 	})
 }
 
-func TestTransitionsCarryTheEndOfTheAttempt(t *testing.T) {
+// With or without a verdict before them, and not before the attempt ended: a
+// probe would be asked too early.
+func TestHandOverAndBuryCarryTheEndOfTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, newFaulty(), nil)
-		start := time.Now()
-		for n, end := range []func(*fence.Hold, fence.Verdict) driver.Transition{
-			(*fence.Hold).HandOver,
-			func(h *fence.Hold, v fence.Verdict) driver.Transition { return h.Bury(v, 1) },
-		} {
+		doubt := fence.Verdict{InDoubt: true, Reason: "no answer"}
+		handOver := (*fence.Hold).HandOver
+		bury := func(h *fence.Hold, v fence.Verdict) driver.Transition { return h.Bury(v, 1) }
+		retry := func(h *fence.Hold) driver.Transition { return h.Retry(doubt, time.Second) }
+		giveUp := func(h *fence.Hold) driver.Transition { return h.GiveUp(doubt) }
+		for n, tt := range []struct {
+			verdict func(*fence.Hold) driver.Transition
+			end     func(*fence.Hold, fence.Verdict) driver.Transition
+		}{{nil, handOver}, {retry, handOver}, {nil, bury}, {giveUp, bury}} {
 			h := claim(t, s, request(n), driver.New).Hold
 			pass(time.Minute)
-			doubt := fence.Verdict{InDoubt: true, Reason: "no answer"}
-			if n == 0 {
-				apply(t, s, h.Retry(doubt, time.Second), driver.OK)
-			} else {
-				apply(t, s, h.GiveUp(doubt), driver.OK)
+			ended := time.Now()
+			if tt.verdict != nil {
+				apply(t, s, tt.verdict(h), driver.OK)
+				pass(time.Second) // the copy is produced
 			}
-			pass(time.Second) // the copy is produced
-			apply(t, s, end(h, doubt), driver.OK)
+			apply(t, s, tt.end(h, doubt), driver.OK)
 			h.Drop()
-			r := get(t, s, n)
-			if ended := driver.Time(r.AttemptEnd).Sub(start); ended < time.Duration(n)*61*time.Second+time.Minute || !r.InDoubt {
-				t.Errorf("%v: the attempt ended %v after the start, in doubt %v: a probe would be asked too early", r.State, ended, r.InDoubt)
+			if r := get(t, s, n); driver.Time(r.AttemptEnd).Before(ended) || !r.InDoubt {
+				t.Errorf("case %d: %v, in doubt %v, the attempt ended %v before it did", n, r.State, r.InDoubt, ended.Sub(driver.Time(r.AttemptEnd)))
 			}
+		}
+	})
+}
+
+// A holder that only finishes what another one left keeps that one's time.
+func TestGivingUpKeepsTheEndOfTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, newFaulty(), nil)
+		h := claim(t, s, request(1), driver.New).Hold
+		apply(t, s, h.GiveUp(fence.Verdict{InDoubt: true, Reason: "no answer"}), driver.OK)
+		h.Drop() // it dies before the dead letter
+		ended := get(t, s, 1).AttemptEnd
+		pass(time.Minute)
+		h = claim(t, s, request(1), driver.GivingUp).Hold
+		apply(t, s, h.Bury(fence.Verdict{InDoubt: true, Reason: h.Record().Reason}, 1), driver.OK)
+		h.Drop()
+		if r := get(t, s, 1); r.AttemptEnd != ended || r.Reason != "no answer" {
+			t.Errorf("the attempt ended at %d, want %d; reason %q", r.AttemptEnd, ended, r.Reason)
 		}
 	})
 }

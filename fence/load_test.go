@@ -53,9 +53,9 @@ func TestManyGoroutinesOneHolder(t *testing.T) {
 						return
 					}
 					s.Abandon(r)
-					continue
 				}
 				if c.Hold == nil {
+					travel(time.Millisecond)
 					continue
 				}
 				if inside[n].Add(1) != 1 {
@@ -90,6 +90,7 @@ func TestManyGoroutinesOneHolder(t *testing.T) {
 		})
 	}
 	callers.Wait()
+	store.onApply(nil)
 	if n := sealed.Load(); n != keys {
 		t.Errorf("%d of %d keys were sealed", n, keys)
 	}

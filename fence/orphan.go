@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oncefence/oncefence/fence/driver"
@@ -57,44 +58,57 @@ func (s *Space) dueOrphans(now time.Time) (due []orphan, wait time.Duration) {
 // released again: the store could not be reached, or the claim can still
 // arrive.
 func (s *Space) releaseOrphans(ctx context.Context, orphans []orphan) error {
-	var left []orphan
+	var untried, left []orphan
 	var err error
-	for len(orphans) > 0 {
-		var rest []orphan
-		batch, sent := make([]driver.Transition, 0, min(len(orphans), renewBatch)), []orphan(nil)
-		seen := keySet()
-		for _, o := range orphans {
-			if len(batch) == renewBatch || seen.twice(o.key) {
-				rest = append(rest, o)
-				continue
-			}
-			batch = append(batch, driver.Transition{Op: driver.Release, Key: o.key, Nonce: o.nonce})
-			sent = append(sent, o)
+	for _, batch := range orphanBatches(orphans) {
+		if err != nil { // do not wait for an absent store once more
+			untried = append(untried, batch...)
+			continue
 		}
-		seen.free()
+		transitions := make([]driver.Transition, len(batch))
+		for i, o := range batch {
+			transitions[i] = driver.Transition{Op: driver.Release, Key: o.key, Nonce: o.nonce}
+		}
 		reach, cancel := context.WithTimeout(ctx, orphanTimeout)
-		for i, a := range s.apply(reach, "apply", batch) {
+		for i, a := range s.apply(reach, "apply", transitions) {
 			switch {
 			case errors.Is(a.Err, driver.ErrUnreadable), a.Outcome == driver.OK, a.Outcome == driver.Repeated:
 			case a.Err != nil:
 				err = a.Err
-				left = append(left, sent[i])
-			case a.Now <= sent[i].until:
-				left = append(left, sent[i])
+				left = append(left, batch[i])
+			case a.Now <= batch[i].until:
+				left = append(left, batch[i])
 			}
 		}
 		cancel()
-		orphans = rest
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.orphans = append(s.orphans, left...)
+	s.orphans = append(append(untried, left...), s.orphans...) // what failed waits for its turn
 	s.releasing = false
-	if len(left) > 0 {
+	if len(s.orphans) > 0 {
 		s.orphanAt = s.now().Add(s.orphanWait)
 		s.orphanWait = min(2*s.orphanWait, orphanWaitMax)
 	}
 	return err
+}
+
+// orphanBatches splits orphans into batches of renewBatch without a key twice.
+func orphanBatches(orphans []orphan) (batches [][]orphan) {
+	before := make(map[driver.Digest]int, len(orphans)) // orphans of the same key
+	var rounds [][]orphan
+	for _, o := range orphans {
+		n := before[o.key]
+		before[o.key]++
+		if n == len(rounds) {
+			rounds = append(rounds, nil)
+		}
+		rounds[n] = append(rounds[n], o)
+	}
+	for _, round := range rounds {
+		batches = slices.AppendSeq(batches, slices.Chunk(round, renewBatch))
+	}
+	return batches
 }
 
 // releaseLast releases orphans until none is left, ctx ends, or they had their

@@ -25,7 +25,10 @@ func TestAbandonReleasesAClaimWhoseReplyWasLost(t *testing.T) {
 		store.onClaim(nil)
 		store.onApply(down)
 		s.Abandon(r)
-		pass(3 * time.Second)
+		pass(30 * time.Second)
+		if n := len(store.calls(driver.Release)); n < 20 || n > 40 {
+			t.Errorf("%d releases were tried in 30 s, want one a second", n)
+		}
 		if state := get(t, s, 1).State; state != driver.Pending {
 			t.Fatalf("with the store down the record is %v, want pending", state)
 		}
@@ -103,6 +106,39 @@ func TestAbandonReleasesAClaimThatArrivesLate(t *testing.T) {
 	}
 }
 
+// The time up to which a claim can arrive is that of its first sending, also
+// when the store's clock went back since.
+func TestAbandonAfterTheStoreClockWentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jumpy := newJumpy()
+		store := newFaulty()
+		store.Store = jumpy
+		s := open(t, store, nil)
+		var late sync.WaitGroup
+		store.onClaim(func(_ context.Context, claims []driver.Claim) []driver.Claimed {
+			late.Go(func() {
+				travel(35 * time.Second)
+				if c := jumpy.Claim(context.Background(), "", claims)[0]; c.Answer != driver.New {
+					t.Errorf("the late claim was answered %v (%v)", c.Answer, c.Err)
+				}
+			})
+			return failClaims(claims)
+		})
+		r := request(1)
+		s.Claim(t.Context(), []*fence.Request{r})
+		jumpy.jump(-30 * time.Second)
+		store.onClaim(nil)
+		claim(t, s, request(2), driver.New).Hold.Drop() // the fence notices
+		store.onClaim(func(_ context.Context, claims []driver.Claim) []driver.Claimed { return failClaims(claims) })
+		s.Claim(t.Context(), []*fence.Request{r})
+		store.onClaim(nil)
+		s.Abandon(r)
+		late.Wait()
+		pass(2 * time.Second)
+		claim(t, s, request(1), driver.New).Hold.Drop()
+	})
+}
+
 func TestAbandonedRequestMayAskAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -152,8 +188,23 @@ func TestAbandonManyInFewRequests(t *testing.T) {
 		s.Claim(t.Context(), requests[:1400])
 		s.Claim(t.Context(), requests[1400:])
 		store.onClaim(nil)
+		store.onApply(down)
 		s.Abandon(requests...)
-		synctest.Wait()
+		pass(90 * time.Millisecond)
+		if sizes := store.calls(driver.Release); len(sizes) != 1 {
+			t.Errorf("an absent store was asked %d times in a row", len(sizes))
+		}
+		store.onApply(func(ctx context.Context, transitions []driver.Transition) []driver.Applied {
+			seen := make(map[driver.Digest]bool)
+			for i := range transitions {
+				if seen[transitions[i].Key] {
+					t.Errorf("a key stands twice in a batch of %d", len(transitions))
+				}
+				seen[transitions[i].Key] = true
+			}
+			return store.Store.Apply(ctx, namespaceText, transitions)
+		})
+		pass(20 * time.Millisecond)
 		sizes := store.calls(driver.Release)
 		for _, n := range sizes {
 			if n > 512 {

@@ -248,3 +248,25 @@ func TestLateAnswerThatCannotBeRenewedKeepsItsNonce(t *testing.T) {
 		h.Drop()
 	})
 }
+
+func TestNonceIsKeptUntilTheStoreHasSpoken(t *testing.T) {
+	for answer, kept := range map[error]bool{errDown: true, context.DeadlineExceeded: true, driver.ErrUnreadable: true, driver.ErrTooLate: false, driver.ErrReleased: false, nil: false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFaulty()
+			s := open(t, store, nil)
+			var nonces []driver.Nonce
+			store.onClaim(func(_ context.Context, claims []driver.Claim) []driver.Claimed {
+				nonces = append(nonces, claims[0].Nonce)
+				return []driver.Claimed{{Answer: driver.Held, Err: answer}}
+			})
+			r := request(1)
+			for range 2 {
+				s.Claim(t.Context(), []*fence.Request{r})
+			}
+			if same := nonces[0] == nonces[1]; same != kept || nonces[0] == (driver.Nonce{}) {
+				t.Errorf("after the answer %v the nonces %x were sent", answer, nonces)
+			}
+			s.Abandon(r)
+		})
+	}
+}

@@ -204,7 +204,7 @@ func TestJumpMarginIsThatOfTheShortestLease(t *testing.T) {
 		s := open(t, store, nil)
 		pass(time.Minute)
 		h := claim(t, s, request(1), driver.New).Hold // 10 s
-		pass(3400 * time.Millisecond)
+		pass(3200 * time.Millisecond)                 // before its first renewal
 		store.jump(8 * time.Second)
 		long := request(1)
 		long.Lease = time.Minute // its own margin would be 15 s
