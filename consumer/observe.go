@@ -10,28 +10,27 @@ import (
 
 // Decisions, the closed set of words in logs and metrics.
 const (
-	DecisionNew          = "new"           // claimed; the effect runs
-	DecisionDone         = "done"          // sealed
-	DecisionDuplicate    = "duplicate"     // sealed before: dropped
-	DecisionHeld         = "held"          // another claim holds the key: asked again
-	DecisionInDoubt      = "in_doubt"      // nobody knows whether the effect was applied
-	DecisionConflict     = "conflict"      // the key is used for another payload
-	DecisionSuperseded   = "superseded"    // a later copy is in the broker: dropped
-	DecisionDead         = "dead"          // ended as a dead letter before: dropped
-	DecisionRequeued     = "requeued"      // a copy waits for its time
-	DecisionDeadLetter   = "dead_letter"   // ended as a dead letter now
-	DecisionParked       = "parked"        // ended as a dead letter, in doubt
-	DecisionPoison       = "poison"        // cannot be identified or decoded
-	DecisionMoved        = "moved"         // held or delayed too long: a copy waits
-	DecisionReleased     = "released"      // claimed, not started, given back
-	DecisionLateSeal     = "late_seal"     // sealed too late: the key had moved on
-	DecisionVanished     = "vanished"      // sealed, but the claim's record was gone
-	DecisionMissingID    = "missing_id"    // the policy for missing ids gave the id
-	DecisionLostClaim    = "lost_claim"    // another holder took the key over
-	DecisionUnknown      = "unknown"       // an effect ended without a word
-	DecisionForeignCopy  = "foreign_copy"  // a copy of another namespace
-	DecisionAbandoned    = "abandoned"     // an effect did not return after its lease
-	DecisionStepsExhaust = "retries_spent" // the schedule is over
+	DecisionNew         = "new"          // claimed; the effect runs
+	DecisionDone        = "done"         // sealed
+	DecisionDuplicate   = "duplicate"    // sealed before: dropped
+	DecisionHeld        = "held"         // another claim holds the key: asked again
+	DecisionInDoubt     = "in_doubt"     // nobody knows whether the effect was applied
+	DecisionConflict    = "conflict"     // the key is used for another payload
+	DecisionSuperseded  = "superseded"   // a later copy is in the broker: dropped
+	DecisionDead        = "dead"         // ended as a dead letter before: dropped
+	DecisionRequeued    = "requeued"     // a copy waits for its time
+	DecisionDeadLetter  = "dead_letter"  // ended as a dead letter now
+	DecisionParked      = "parked"       // ended as a dead letter, in doubt
+	DecisionPoison      = "poison"       // cannot be identified or decoded
+	DecisionMoved       = "moved"        // held or delayed too long: a copy waits
+	DecisionReleased    = "released"     // claimed, not started, given back
+	DecisionLateSeal    = "late_seal"    // sealed too late: the key had moved on
+	DecisionVanished    = "vanished"     // sealed, but the claim's record was gone
+	DecisionMissingID   = "missing_id"   // the policy for missing ids gave the id
+	DecisionLostClaim   = "lost_claim"   // another holder took the key over
+	DecisionUnknown     = "unknown"      // an effect ended without a word
+	DecisionForeignCopy = "foreign_copy" // a copy of another namespace
+	DecisionAbandoned   = "abandoned"    // an effect did not return after its lease
 )
 
 // Decision is one decision about one delivery.
