@@ -25,15 +25,10 @@ func open(t *testing.T, path string, opts *boltfence.Options) *boltfence.Store {
 }
 
 func TestConformance(t *testing.T) {
-	for name, opts := range map[string]*boltfence.Options{"fsync": nil, "no fsync": {NoSync: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			fencetest.Test(t, fencetest.Harness{
-				Open: func(context.Context) (driver.Store, error) {
-					return boltfence.OpenStore(filepath.Join(t.TempDir(), "fence.bolt"), opts)
-				},
-				Parallel: true,
-			})
-		})
-	}
+	fencetest.Test(t, fencetest.Harness{
+		Open: func(context.Context) (driver.Store, error) {
+			return boltfence.OpenStore(filepath.Join(t.TempDir(), "fence.bolt"), nil)
+		},
+		Parallel: true,
+	})
 }

@@ -71,19 +71,23 @@ type Item struct {
 }
 
 // HistoryKeys is the number of keys that a history may use.
-const HistoryKeys = 5
+const HistoryKeys = 3
 
 // RandomHistory makes a history from a seed.
 func RandomHistory(seed uint64, moves int) History {
 	r := rand.New(rand.NewPCG(seed, 2))
 	out := make(History, moves)
+	key := 0
 	for i := range out {
-		out[i] = randomMove(r)
+		if chance(r, 2) { // otherwise the story of the same key goes on
+			key = r.IntN(HistoryKeys)
+		}
+		out[i] = randomMove(r, key)
 	}
 	return out
 }
 
-func randomMove(r *rand.Rand) Move {
+func randomMove(r *rand.Rand, first int) Move {
 	m := Move{}
 	switch n := r.IntN(40); {
 	case n < 16:
@@ -92,8 +96,8 @@ func randomMove(r *rand.Rand) Move {
 		m.Verb = MoveApply
 	case n == 37:
 		m.Verb = MoveScan
-		m.Filter = driver.Filter{InDoubt: r.IntN(2) == 0}
-		if r.IntN(2) == 0 {
+		m.Filter = driver.Filter{InDoubt: chance(r, 2)}
+		if chance(r, 2) {
 			m.Filter.States = []driver.State{driver.State(1 + r.IntN(4))}
 		}
 		return m
@@ -108,8 +112,8 @@ func randomMove(r *rand.Rand) Move {
 		}
 		return m
 	}
-	for _, key := range r.Perm(HistoryKeys)[:1+r.IntN(3)] {
-		item := Item{Key: key, Ends: r.IntN(3) == 0}
+	for n := range 1 + r.IntN(2) {
+		item := Item{Key: (first + n) % HistoryKeys, Ends: chance(r, 4)}
 		if m.Verb == MoveClaim {
 			item.claim(r)
 		} else {
@@ -133,6 +137,9 @@ func (i *Item) claim(r *rand.Rand) {
 
 func (i *Item) transition(r *rand.Rand) {
 	i.Op = driver.Op(1 + r.IntN(int(driver.Resolve)))
+	if chance(r, 3) { // the ones that late doubles could harm most
+		i.Op = []driver.Op{driver.Release, driver.Keep, driver.Retry, driver.GiveUp}[r.IntN(4)]
+	}
 	i.Back = []int{0, 0, 0, 0, 0, 0, 1, 1, 2, -1}[r.IntN(10)]
 	i.Applied, i.Steps = chance(r, 2), 1+r.IntN(3)
 }

@@ -43,7 +43,9 @@ type Line struct {
 // mend, or a token that did not grow.
 func Play(ctx context.Context, stage Stage, history History) ([]Line, error) {
 	p := &player{ctx: ctx, stage: stage}
+	all := make([]int, HistoryKeys)
 	for i := range p.keys {
+		all[i] = i
 		p.keys[i] = &keyPlay{digest: digestOf(stage.Namespace, i), tokens: map[uint64]int{0: 0, strangeToken: -1}, nonces: map[driver.Nonce]int{{}: 0}}
 	}
 	for i, m := range history {
@@ -52,7 +54,7 @@ func Play(ctx context.Context, stage Stage, history History) ([]Line, error) {
 		}
 	}
 	p.settle(func(late) bool { return true })
-	if err := p.get("at the end", []int{0, 1, 2, 3, 4}); err != nil {
+	if err := p.get("at the end", all); err != nil {
 		return p.lines, err
 	}
 	return p.lines, p.scan("at the end", driver.Filter{})

@@ -134,6 +134,7 @@ var batchRules = []Rule{
 			receipt[0] = 'X'
 			s.want(string(h.get().Receipt) == "receipt", "a later change of the caller's receipt reached the store")
 			h.get().Receipt[0] = 'X'
+			s.want(string(h.get().Receipt) == "receipt", "a change of an answer reached the next one")
 			s.want(string(s.answers(driver.Duplicate, h.key()).Record.Receipt) == "receipt", "a change of an answer reached the store")
 		},
 	},

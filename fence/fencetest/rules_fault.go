@@ -11,7 +11,6 @@ var faultRules = func() []Rule {
 		name, says string
 		opts       FaultyOptions
 	}{
-		{"lost-request", "requests get lost", FaultyOptions{LoseRequest: 0.3, LoseReply: never, Delay: never, Double: never}},
 		{"lost-reply", "replies get lost", FaultyOptions{LoseRequest: never, LoseReply: 0.3, Delay: never, Double: never}},
 		{"delayed", "requests arrive after their sender gave them up", FaultyOptions{LoseRequest: never, LoseReply: never, Delay: 0.3, Double: never}},
 		{"doubled", "requests that took effect arrive twice, the second time also after later ones", FaultyOptions{LoseRequest: never, LoseReply: never, Delay: never, Double: 0.6}},
@@ -29,9 +28,9 @@ var faultRules = func() []Rule {
 
 // faults plays random histories on a quiet and on a bad network.
 func (s *scene) faults(opts FaultyOptions) {
-	histories, moves := 3, 20 // waiting costs time
+	histories, moves := 3, 25 // waiting costs time
 	if s.h.FreeTime {
-		histories, moves = 20, 60
+		histories, moves = 10, 120
 	}
 	met := 0
 	for seed := range histories {
