@@ -2,8 +2,11 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hashicorp/go-multierror"
 
 	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/oncefence/oncefence/fence"
@@ -123,6 +126,24 @@ func (l *loop) revoked(ctx context.Context, partitions []driver.TopicPartition, 
 	l.revokes = append(l.revokes, r)
 }
 
+// busy counts the deliveries that are under way, those of partitions that are
+// gone included.
+func (l *loop) busy() (n int) {
+	for _, p := range l.parts {
+		n += p.busy()
+	}
+	kept := l.gone[:0]
+	for _, p := range l.gone {
+		if b := p.busy(); b > 0 {
+			n += b
+			kept = append(kept, p)
+		}
+	}
+	clear(l.gone[len(kept):])
+	l.gone = kept
+	return n
+}
+
 // pumpRevokes ends revokes whose partitions are drained, or whose time is over:
 // it commits the settled prefix and lets the partitions go.
 func (l *loop) pumpRevokes(now time.Time) {
@@ -172,6 +193,9 @@ func (l *loop) lose(p *partition) {
 }
 
 func (l *loop) forget(p *partition) {
+	if !p.gone && p.busy() > 0 {
+		l.gone = append(l.gone, p)
+	}
 	p.gone = true
 	if l.parts[p.TopicPartition] == p {
 		delete(l.parts, p.TopicPartition)
@@ -203,7 +227,7 @@ func (l *loop) stop(now time.Time) {
 // drained reports whether the run is over: all that ran has ended and the last
 // commit was answered, or the time for that is over.
 func (l *loop) drained(now time.Time) bool {
-	late := now.After(l.drainBy)
+	late := !now.Before(l.drainBy)
 	if late && !l.cutOff {
 		l.cutOff = true
 		l.drainBy = now.Add(min(l.opts.Lease/4, 2*time.Second))
@@ -212,15 +236,16 @@ func (l *loop) drained(now time.Time) bool {
 		}
 		return false
 	}
-	busy := l.applying + len(l.producing) + l.claiming
-	for _, p := range l.parts {
-		busy += p.busy()
-	}
-	if busy > 0 && !late {
+	busy := l.busy()
+	if !late && (busy > 0 || l.applying > 0 || len(l.producing) > 0 || l.claiming > 0) {
 		return false
 	}
 	if l.committing {
-		return late && now.After(l.drainBy.Add(l.requestTime))
+		if late && !now.Before(l.drainBy.Add(l.requestTime)) {
+			l.left = multierror.Append(l.left, errors.New("the last commit was not answered: its records are delivered again"))
+			return true
+		}
+		return false
 	}
 	if !l.finalCommit {
 		l.finalCommit = true
@@ -235,9 +260,10 @@ func (l *loop) drained(now time.Time) bool {
 	return true
 }
 
+// leftError says what a stop left behind.
 func (l *loop) leftError() error {
 	if l.abandoned == 0 {
-		return nil
+		return l.left.ErrorOrNil()
 	}
-	return fmt.Errorf("%d deliveries were still under way after the drain time of %v: their claims end with their lease, and they are delivered again", l.abandoned, l.opts.DrainTimeout)
+	return multierror.Append(l.left, fmt.Errorf("%d deliveries were still under way after the drain time of %v: their claims end with their lease, and they are delivered again", l.abandoned, l.opts.DrainTimeout)).ErrorOrNil()
 }

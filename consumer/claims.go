@@ -114,26 +114,32 @@ func (l *loop) claimed(batch []*item, answers []fence.Claimed) {
 	l.claiming--
 	l.claimable -= len(batch)
 	failed := 0
-	var err error
+	for i := range answers {
+		if answers[i].Err != nil {
+			failed++
+		}
+	}
+	var err error // that speaks of the store
 	for i, it := range batch {
 		a := &answers[i]
 		if a.Err != nil {
-			if l.claimFailed(it, a.Err, now) {
-				failed++
+			it.single = it.single || failed < len(batch)
+			if l.claimFailed(it, a.Err, now) && !it.single {
 				err = a.Err
 			}
 			continue
 		}
 		it.request = fence.Request{}
-		it.tries = 0
+		it.tries, it.single = 0, false
 		if a.Hold != nil {
 			it.hold = a.Hold
 			it.ran, it.doubt, it.probe, it.ownProbe, it.probes = false, false, false, false, 0
+			it.heldSince, it.heldTries = time.Time{}, 0
 			l.holds++
 		}
 		l.answered(it, a, now)
 	}
-	l.storeAnswered(failed == len(batch), err, now)
+	l.storeAnswered(len(batch), failed, err, now)
 }
 
 // claimFailed sends an item back to its claim and reports whether the store is
@@ -151,24 +157,24 @@ func (l *loop) claimFailed(it *item, err error, now time.Time) bool {
 		l.toClaim(it)
 	default:
 		it.cause = err
-		if errors.Is(err, fencedriver.ErrUnreadable) {
+		unreadable := errors.Is(err, fencedriver.ErrUnreadable)
+		if unreadable && it.tries%64 == 0 {
 			l.opts.Logger.Error("oncefence: a stored record cannot be read: its deliveries wait", "idempotency_key", it.key.Text(), "error", err)
 		}
-		if l.alone == it {
-			l.alone = nil
-			it.stage = stageSuspect
-			l.suspects.push(it)
-			return true
-		}
 		l.later(it, now)
-		return !errors.Is(err, fencedriver.ErrUnreadable)
+		return !unreadable
 	}
 	return false
 }
 
-// storeAnswered keeps the store's back-off.
-func (l *loop) storeAnswered(allFailed bool, err error, now time.Time) {
-	if !allFailed {
+// storeAnswered keeps the store's back-off after a request: failed of its items
+// came back with an error, and err speaks of the store if it is not nil. A
+// request of which all items failed before, one by one, says nothing.
+func (l *loop) storeAnswered(items, failed int, err error, now time.Time) {
+	if failed == items && err == nil {
+		return
+	}
+	if failed < items {
 		if !l.storeDown.IsZero() {
 			l.opts.Logger.Info("oncefence: the fence store answers again", "after", now.Sub(l.storeDown).Round(time.Millisecond))
 		}
@@ -185,7 +191,7 @@ func (l *loop) storeAnswered(allFailed bool, err error, now time.Time) {
 
 // answered goes on with what a claim met.
 func (l *loop) answered(it *item, a *fence.Claimed, now time.Time) {
-	if a.Hold != nil && l.leaving(it) {
+	if it.part.gone || a.Hold != nil && l.leaving(it) {
 		l.giveBack(it)
 		return
 	}
@@ -246,14 +252,17 @@ func (l *loop) heldBy(it *item, a *fence.Claimed, now time.Time) {
 		l.move(it, 0, "held")
 		return
 	}
-	wait := min(50*time.Millisecond<<min(it.tries, 5), time.Second)
+	if l.leaving(it) {
+		l.drop(it)
+		return
+	}
+	wait := min(50*time.Millisecond<<min(it.heldTries, 5), time.Second)
 	if a.Left > 0 {
 		wait = min(wait, max(a.Left, time.Millisecond))
 	}
-	it.tries++
-	if l.alone == it {
-		l.alone, it.alone = nil, false
-	}
+	it.heldTries++
+	l.notAlone(it)
+	it.alone = false
 	it.stage = stageHeld
 	l.held++
 	l.timers.add(it, now.Add(wait))
@@ -336,6 +345,11 @@ func (l *loop) askProbe(it *item, now time.Time) {
 	if wait <= 0 {
 		it.stage = stageReady
 		l.runNow(it, now)
+		return
+	}
+	l.notAlone(it)
+	if l.leaving(it) { // the next owner asks
+		l.giveBack(it)
 		return
 	}
 	it.stage = stageWaitProbe

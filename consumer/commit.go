@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
+
 	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/oncefence/oncefence/fence"
 	fencedriver "github.com/oncefence/oncefence/fence/driver"
@@ -59,7 +61,7 @@ func (l *loop) commit(parts []*partition, then func()) {
 	offsets := make([]driver.Offset, 0, len(parts))
 	sent := make([]*partition, 0, len(parts))
 	for _, p := range parts {
-		if l.uncommitted(p) {
+		if l.uncommitted(p) && !p.gone {
 			offsets = append(offsets, driver.Offset{TopicPartition: p.TopicPartition, Offset: p.mark, LeaderEpoch: p.epoch, Metadata: l.epochText})
 			sent = append(sent, p)
 		}
@@ -104,6 +106,9 @@ func (l *loop) committed(parts []*partition, offsets []driver.Offset, errs []err
 			l.lose(p)
 		default: // not known or failed: the next commit is absolute
 			failed++
+			if l.finalCommit {
+				l.left = multierror.Append(l.left, fmt.Errorf("the last commit of topic %s partition %d at offset %d failed, its records are delivered again: %w", p.Topic, p.Partition, offsets[i].Offset, err))
+			}
 			l.opts.Logger.Warn("oncefence: commit failed, trying again", "topic", p.Topic, "partition", p.Partition, "offset", offsets[i].Offset, "error", err)
 		}
 	}
@@ -136,7 +141,7 @@ func (l *loop) mark() {
 			case errors.Is(err, fence.ErrEpoch):
 				l.fail(err)
 			case err != nil:
-				l.storeAnswered(true, err, time.Now())
+				l.storeAnswered(1, 1, err, time.Now())
 			default:
 				l.marked, l.highest = max(l.marked, seen), marker.Committed
 			}

@@ -157,7 +157,6 @@ func (c *Consumer) consume(ctx context.Context, l *loop) error {
 	defer stopLoop()
 	go l.run(loopCtx)
 	c.loop.Store(l)
-	defer c.loop.Store(nil)
 
 	if err := c.start(ctx, l); err != nil {
 		stopLoop()

@@ -17,7 +17,7 @@ const (
 )
 
 func (l *loop) partitionFull(p *partition) bool {
-	return p.open >= l.opts.PartitionRecords || p.bytes >= l.opts.PartitionBytes
+	return p.span() >= l.opts.PartitionRecords || p.bytes >= l.opts.PartitionBytes
 }
 
 // accepts reports whether polled records may be taken in. It pauses what stands
@@ -39,7 +39,7 @@ func (l *loop) accepts(now time.Time) bool {
 
 func (l *loop) partitionAccepts(p *partition, now time.Time) bool {
 	switch {
-	case p.paused && p.open <= l.opts.PartitionRecords/2 && p.bytes <= l.opts.PartitionBytes/2:
+	case p.paused && p.span() <= l.opts.PartitionRecords/2 && p.bytes <= l.opts.PartitionBytes/2:
 		p.paused, p.fullSince = false, time.Time{}
 		delete(l.full, p)
 		if !l.allPaused {
@@ -164,6 +164,16 @@ func (l *loop) sweep(now time.Time) {
 		}
 	}
 	l.pool.unstick(now, 5*time.Millisecond)
+	if l.stopping || len(l.revokes) > 0 || len(l.gone) > 0 {
+		l.giveBackQueued()
+	}
+}
+
+// giveBackQueued takes what may not start any more from the workers' queue.
+func (l *loop) giveBackQueued() {
+	for _, it := range l.pool.remove(l.leaving) {
+		l.giveBack(it)
+	}
 }
 
 // giveUpOn goes on without an effect that does not return although its context
@@ -182,9 +192,7 @@ func (l *loop) giveUpOn(c *effectContext) {
 		it.orphaned = true
 		l.lanes.replace(it, fresh)
 		it.part.replace(it, fresh)
-		if l.alone == it {
-			l.alone = nil
-		}
+		l.notAlone(it)
 		delete(l.doubts, it)
 		l.notPending(it)
 		if it.hold != nil {
@@ -204,6 +212,7 @@ func (l *loop) giveUpOn(c *effectContext) {
 
 // dropUnstarted ends what has not started of a partition that goes away.
 func (l *loop) dropUnstarted(p *partition) {
+	p.halted.Store(true)
 	p.items(func(it *item) {
 		switch it.stage {
 		case stageWaitDue, stageWaitProbe, stageWaitRetry:
@@ -213,12 +222,7 @@ func (l *loop) dropUnstarted(p *partition) {
 			l.held--
 			l.timers.remove(it)
 			l.drop(it)
-		case stageNew, stageWaitLane, stageWaitKey, stageSuspect, stageWaitAlone:
-			l.drop(it)
-		case stageClaimQ:
-			if it.request.Attempt != 0 { // asked before, without an answer
-				l.space.Abandon(&it.request)
-			}
+		case stageNew, stageWaitLane, stageWaitKey, stageClaimQ, stageSuspect, stageWaitAlone:
 			l.drop(it)
 		case stageReady:
 			l.giveBack(it)
@@ -232,9 +236,6 @@ func (l *loop) dropUnstarted(p *partition) {
 // giveBackWaiting: what waits with a verdict, or after its effect ran, is left
 // to its lease; a claim that was not used is released.
 func (l *loop) giveBackWaiting(it *item) {
-	if it.hold == nil && it.request.Attempt != 0 {
-		l.space.Abandon(&it.request)
-	}
 	if it.hold != nil && (it.op == fencedriver.Begin || it.outgoing.Topic != "") {
 		l.drop(it)
 		return

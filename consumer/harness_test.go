@@ -90,7 +90,14 @@ func (b *bench) start(e effect.Effect, opts *consumer.Options) (c *consumer.Cons
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
-	return c, func() error { cancel(); return <-ended }
+	return c, func() error {
+		cancel()
+		err := <-ended
+		if left := c.Leftovers(); err == nil && left != "" {
+			b.t.Errorf("after a clean stop the loop still counts %s", left)
+		}
+		return err
+	}
 }
 
 // runFor runs a consumer for a time of the bubble and fails on an error.

@@ -79,7 +79,7 @@ func (l *loop) stuckPartition(p *partition, now time.Time) (stuck, bool) {
 var stageNames = [...]string{
 	"new", "waits for its due time", "waits for its lane", "waits for its key", "waits for a claim", "waits for the answer to a claim",
 	"its key is held by another process", "waits to run alone", "waits for its lane", "waits for its turn", "waits for a worker", "its effect runs",
-	"waits until the sink may be asked", "waits for the fence store", "waits for the fence store", "waits for the producer",
+	"waits until the sink may be asked", "waits for the fence store", "waits for the fence store", "waits for the fence store", "waits for the producer",
 	"waits for the producer", "waits to be tried again", "settled", "dropped",
 }
 
@@ -136,6 +136,11 @@ func (c *Consumer) health() (*health, error) {
 	h := l.snapshot.Load()
 	if h == nil {
 		return nil, ErrNotRunning
+	}
+	select {
+	case <-l.over:
+		return nil, ErrNotRunning
+	default:
 	}
 	if age := time.Since(h.at); age > stalled {
 		return nil, fmt.Errorf("the loop does not run since %v", age.Round(time.Second))

@@ -32,6 +32,7 @@ const (
 	stageWaitProbe       // before the probe may be asked (timer)
 	stageApplyQ          // in applyQ
 	stageApplying        // in a transition request
+	stageWaitApply       // its transition failed alone (timer)
 	stageProduceQ        // in produceQ
 	stageProducing       // in a produce request
 	stageWaitRetry       // a retry in place, or a store or broker error (timer)
@@ -43,7 +44,7 @@ const (
 type item struct {
 	rec         *driver.Record
 	part        *partition
-	index       int // place in part's window, from its first record
+	index       int // number of its entry in part's window, see partition.base
 	key         fence.Key
 	fingerprint fencedriver.Fingerprint
 	effectID    string
@@ -74,7 +75,9 @@ type item struct {
 	answer    fencedriver.Answer
 	found     *fencedriver.Record // the record that answered, when it is needed
 	heldSince time.Time
-	tries     int // of what is being tried again
+	tries     int  // of what is being tried again
+	heldTries int  // how often it was asked for while held
+	single    bool // failed while others in the same request did not
 
 	doubt      bool  // the effect may have been applied
 	probe      bool  // the worker asks the probe instead of running the effect
@@ -89,6 +92,7 @@ type item struct {
 	pending    bool // claimed and has not run
 	called     bool // the effect was called, this time
 	ran        bool // the effect was called under this claim
+	unused     bool // the attempt that began in place was not run
 	class      effect.Class
 	delay      time.Duration // given by a temporary error
 	orphaned   bool          // an effect that did not return; another item goes on

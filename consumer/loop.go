@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
+
 	"github.com/oncefence/oncefence/consumer/driver"
 	"github.com/oncefence/oncefence/effect"
 	"github.com/oncefence/oncefence/fence"
@@ -52,7 +54,8 @@ type loop struct {
 	pending   int             // of these, records that have not run yet
 	ahead     int             // how many records may be claimed and not have run
 	full      map[*partition]struct{}
-	open      int // deliveries not settled
+	gone      []*partition // not assigned any more, with deliveries under way
+	open      int          // deliveries not settled
 	bytes     int
 	alone     *item // the suspect that runs, or is being claimed
 	doubts    map[*item]time.Time
@@ -79,7 +82,8 @@ type loop struct {
 	cutOff      bool // running effects were told to end
 	abandoned   int  // deliveries left to their lease at the end
 	counts      map[string]int32
-	failure     error // what ends the run
+	failure     error             // what ends the run
+	left        *multierror.Error // what went wrong while it ended
 	lastGauges  time.Time
 	lastSweep   time.Time
 	contexts    []*effectContext
@@ -217,9 +221,11 @@ func (l *loop) nextWake(now time.Time) time.Duration {
 		soon(l.lastCommit.Add(l.opts.CommitInterval))
 	}
 	for _, r := range l.revokes {
-		soon(r.by)
+		if !r.ending && !l.committing {
+			soon(r.by)
+		}
 	}
-	if l.stopping {
+	if l.stopping && now.Before(l.drainBy) {
 		soon(l.drainBy)
 	}
 	return wait
@@ -259,6 +265,8 @@ func (l *loop) woken(it *item, now time.Time) {
 		l.runNow(it, now)
 	case stageWaitRetry:
 		l.resume(it, now)
+	case stageWaitApply:
+		l.apply(it, it.op)
 	}
 }
 
@@ -369,10 +377,18 @@ func (l *loop) enterKey(it *item) {
 func (l *loop) claimsAhead() bool { return l.kind == fencedriver.KindIdempotent }
 
 func (l *loop) toClaim(it *item) {
-	it.stage = stageClaimQ
-	if l.lanes.isFirst(it) {
+	first := l.lanes.isFirst(it)
+	switch {
+	case it.alone && first:
+		it.stage = stageSuspect
+		l.suspects.push(it)
+	case it.alone:
+		it.stage = stageWaitAlone
+	case first:
+		it.stage = stageClaimQ
 		l.claimQ.push(it)
-	} else {
+	default:
+		it.stage = stageClaimQ
 		l.aheadQ.push(it)
 	}
 }
@@ -391,13 +407,13 @@ func (l *loop) ready(it *item, now time.Time) {
 }
 
 func (l *loop) runNow(it *item, now time.Time) {
+	it.called = false
 	if l.leaving(it) {
 		l.giveBack(it)
 		return
 	}
 	it.stage = stageRunQ
 	it.readyAt = now
-	it.called = false
 	l.pool.push(it)
 }
 
@@ -443,6 +459,10 @@ func (l *loop) drop(it *item) {
 	}
 	l.timers.remove(it)
 	l.leave(it)
+	if it.request.Attempt != 0 { // asked for without an answer
+		l.space.Abandon(&it.request)
+		it.request = fence.Request{}
+	}
 	it.stage = stageDropped
 	it.part.open--
 	it.part.bytes -= it.bytes()
@@ -455,9 +475,7 @@ func (l *loop) leave(it *item) {
 	l.open--
 	l.bytes -= it.bytes()
 	l.unhold(it)
-	if l.alone == it {
-		l.alone = nil
-	}
+	l.notAlone(it)
 	delete(l.doubts, it)
 	l.leaveLane(it)
 	if next := l.lanes.leaveKey(it); next != nil && next.stage == stageWaitKey && !l.leaving(next) {
@@ -467,6 +485,13 @@ func (l *loop) leave(it *item) {
 
 // leaving reports whether nothing new may start for an item.
 func (l *loop) leaving(it *item) bool { return it.part.leaving || it.part.gone || l.stopping }
+
+// notAlone lets others run beside an item: it does not run, or not any more.
+func (l *loop) notAlone(it *item) {
+	if l.alone == it {
+		l.alone = nil
+	}
+}
 
 // notPending takes an item out of the count of those that are claimed and have not run.
 func (l *loop) notPending(it *item) {
@@ -500,8 +525,14 @@ func backoff(tries int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// later waits before an item is tried again.
+// later waits before an item is tried again; what is leaving is left to whoever
+// comes after.
 func (l *loop) later(it *item, now time.Time) {
+	l.notAlone(it)
+	if l.leaving(it) {
+		l.drop(it)
+		return
+	}
 	it.stage = stageWaitRetry
 	l.timers.add(it, now.Add(backoff(it.tries)))
 	it.tries++

@@ -36,6 +36,10 @@ func (l *loop) finished(it *item, now time.Time) {
 			l.giveBack(it)
 			return
 		}
+		if !it.ran { // a claim that was not used leaves no doubt
+			l.apply(it, fencedriver.Release)
+			return
+		}
 		l.lostClaim(it, "the lease ended before the effect could start")
 		return
 	}
@@ -43,9 +47,7 @@ func (l *loop) finished(it *item, now time.Time) {
 		l.found(it, now)
 		return
 	}
-	if l.alone == it { // whatever comes now, the effect did not take the process down
-		l.alone = nil
-	}
+	l.notAlone(it) // whatever comes now, the effect did not take the process down
 	switch it.class {
 	case effect.ClassApplied:
 		l.leaveLane(it)
@@ -183,11 +185,18 @@ func (l *loop) park(it *item, reason string) {
 // a claim whose effect was not called is released, any other is left to its
 // lease.
 func (l *loop) giveBack(it *item) {
-	if it.hold != nil && !it.ran {
+	switch {
+	case it.hold == nil:
+		l.drop(it)
+	case !it.ran:
 		l.apply(it, fencedriver.Release)
-		return
+	case !it.called && !it.probe: // began in place and was not run: the verdict of before stands
+		it.unused, it.wait = true, 0
+		it.verdict.InDoubt = it.doubt
+		l.apply(it, fencedriver.Retry)
+	default:
+		l.drop(it)
 	}
-	l.drop(it)
 }
 
 // lostClaim begins again with an item whose claim was taken over.
@@ -197,9 +206,7 @@ func (l *loop) lostClaim(it *item, reason string) {
 	delete(l.doubts, it)
 	it.probe, it.outgoing, it.settles = false, Record{}, false
 	it.op = fencedriver.NoOp
-	if l.alone == it {
-		l.alone = nil
-	}
+	l.notAlone(it)
 	it.alone = false
 	if l.leaving(it) {
 		l.drop(it)
@@ -210,6 +217,7 @@ func (l *loop) lostClaim(it *item, reason string) {
 
 // apply queues a transition for the item's claim.
 func (l *loop) apply(it *item, op fencedriver.Op) {
+	l.notAlone(it)
 	it.op = op
 	it.stage = stageApplyQ
 	l.applyQ.push(it)
@@ -227,7 +235,10 @@ func (l *loop) transition(it *item) fencedriver.Transition {
 		return it.hold.Release()
 	case fencedriver.Retry:
 		t := it.hold.Retry(it.verdict, it.wait)
-		if it.part.gone {
+		if it.unused {
+			t.NextStep = it.hold.Record().Step
+		}
+		if it.part.gone || it.unused {
 			t.Lease = time.Millisecond // the next owner goes on at once
 		}
 		return t
@@ -280,21 +291,32 @@ func (l *loop) applied(batch []*item, answers []fencedriver.Applied) {
 	now := time.Now()
 	l.applying--
 	failed := 0
-	var err error
-	for i, it := range batch {
-		if answers[i].Err != nil { // the lease is renewed meanwhile
+	for i := range answers {
+		if answers[i].Err != nil {
 			failed++
-			err = answers[i].Err
-			it.stage = stageApplyQ
-			l.applyQ.push(it)
+		}
+	}
+	var err error // that speaks of the store
+	for i, it := range batch {
+		if answers[i].Err == nil {
+			it.tries, it.single = 0, false
+			l.transited(it, &answers[i], now)
 			continue
 		}
-		l.transited(it, &answers[i], now)
+		// The lease is renewed meanwhile. What failed alone waits for itself.
+		it.cause = answers[i].Err
+		it.single = it.single || failed < len(batch)
+		if it.single {
+			it.stage = stageWaitApply
+			l.timers.add(it, now.Add(backoff(it.tries)))
+			it.tries++
+			continue
+		}
+		err = answers[i].Err
+		it.stage = stageApplyQ
+		l.applyQ.push(it)
 	}
-	l.storeAnswered(failed == len(batch), err, now)
-	if failed > 0 && failed < len(batch) { // never a hot loop over what fails alone
-		l.storeRetry = now.Add(backoff(0))
-	}
+	l.storeAnswered(len(batch), failed, err, now)
 }
 
 // transited goes on after a transition was answered.
@@ -332,6 +354,7 @@ func (l *loop) transited(it *item, a *fencedriver.Applied, now time.Time) {
 		fault.Point(fault.HandOverAfter)
 		l.end(it, DecisionRequeued)
 	case fencedriver.Begin:
+		it.called = false
 		it.hold.Begun()
 		it.doubt = it.verdict.InDoubt
 		l.ready(it, now)
@@ -359,26 +382,17 @@ func (l *loop) sealed(it *item, a *fencedriver.Applied) {
 
 func (l *loop) released(it *item) {
 	l.decide(it, DecisionReleased, "")
-	switch {
-	case l.leaving(it):
+	if l.leaving(it) {
 		l.drop(it)
-	case it.alone:
-		l.unhold(it)
-		if !l.lanes.isFirst(it) {
-			it.stage = stageWaitAlone
-			return
-		}
-		it.stage = stageSuspect
-		l.suspects.push(it)
-	default:
-		l.unhold(it)
-		l.toClaim(it)
+		return
 	}
+	l.unhold(it)
+	l.toClaim(it)
 }
 
 func (l *loop) retrySaid(it *item, now time.Time) {
 	switch {
-	case it.part.gone:
+	case it.part.gone, it.unused:
 		l.drop(it)
 	case l.opts.InPlace:
 		l.waitInPlace(it, now)
@@ -390,10 +404,13 @@ func (l *loop) retrySaid(it *item, now time.Time) {
 func (l *loop) waitInPlace(it *item, now time.Time) {
 	it.outgoing = Record{}
 	it.op = fencedriver.Begin
-	it.stage = stageWaitRetry
-	if l.alone == it {
-		l.alone, it.alone = nil, false
+	it.alone = false
+	l.notAlone(it)
+	if l.leaving(it) {
+		l.drop(it) // the verdict is said
+		return
 	}
+	it.stage = stageWaitRetry
 	l.timers.add(it, now.Add(it.wait))
 }
 

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/oncefence/oncefence/consumer/driver"
@@ -15,8 +16,9 @@ type partition struct {
 	topicID    [16]byte
 	place      requeue.Place
 
-	window []*item // from the oldest unsettled delivery on
+	window []entry // from the oldest unsettled delivery on
 	head   int
+	base   int // number of the first entry, counted over the assignment
 	open   int // deliveries in window that are not settled
 	bytes  int
 
@@ -32,17 +34,26 @@ type partition struct {
 	headSince  time.Time // since when the oldest delivery is the oldest
 	fullSince  time.Time
 	paused     bool
-	leaving    bool // being revoked: nothing new starts
-	gone       bool // revoked or lost
+	leaving    bool        // being revoked: nothing new starts
+	halted     atomic.Bool // the same, for workers
+	gone       bool        // revoked or lost
 	fetchErr   error
+}
+
+// entry is one delivery in a window. What is settled keeps only where it was, so
+// that a record that does not end does not keep those behind it in memory.
+type entry struct {
+	it    *item // nil: settled
+	next  int64 // the offset behind it
+	epoch int32
 }
 
 func (p *partition) add(it *item, now time.Time) {
 	if p.open == 0 {
 		p.headSince = now
 	}
-	it.part = p
-	p.window = append(p.window, it)
+	it.part, it.index = p, p.base+len(p.window)
+	p.window = append(p.window, entry{it: it, next: it.rec.Offset + 1, epoch: it.rec.LeaderEpoch})
 	p.open++
 	p.bytes += it.bytes()
 }
@@ -53,11 +64,10 @@ func (p *partition) settle(it *item, now time.Time) {
 	it.stage = stageSettled
 	p.open--
 	p.bytes -= it.bytes()
+	p.window[it.index-p.base].it = nil
 	moved := false
-	for p.head < len(p.window) && p.window[p.head].stage == stageSettled {
-		rec := p.window[p.head].rec
-		p.mark, p.epoch = rec.Offset+1, rec.LeaderEpoch
-		p.window[p.head] = nil
+	for p.head < len(p.window) && p.window[p.head].it == nil {
+		p.mark, p.epoch = p.window[p.head].next, p.window[p.head].epoch
 		p.head++
 		moved = true
 	}
@@ -66,28 +76,33 @@ func (p *partition) settle(it *item, now time.Time) {
 	}
 	p.headSince = now
 	if p.head == len(p.window) {
+		p.base += p.head
 		p.window, p.head = p.window[:0], 0
 		// Markers and compacted offsets behind the last record are not delivered.
 		p.mark = max(p.mark, p.nextFetch)
 	} else if p.head > 1024 && p.head*2 > len(p.window) {
 		n := copy(p.window, p.window[p.head:])
 		clear(p.window[n:])
+		p.base += p.head
 		p.window, p.head = p.window[:n], 0
 	}
 }
+
+// span is the number of deliveries from the oldest unsettled one on.
+func (p *partition) span() int { return len(p.window) - p.head }
 
 // oldest returns the delivery that holds back the mark.
 func (p *partition) oldest() *item {
 	if p.head == len(p.window) {
 		return nil
 	}
-	return p.window[p.head]
+	return p.window[p.head].it
 }
 
 // items calls f for the deliveries in the window that are not settled.
 func (p *partition) items(f func(*item)) {
-	for _, it := range p.window[p.head:] {
-		if it.stage != stageSettled && it.stage != stageDropped {
+	for _, e := range p.window[p.head:] {
+		if it := e.it; it != nil && it.stage != stageSettled && it.stage != stageDropped {
 			f(it)
 		}
 	}
@@ -95,12 +110,8 @@ func (p *partition) items(f func(*item)) {
 
 // replace puts another item in the place of one that was given up.
 func (p *partition) replace(old, with *item) {
-	for i := p.head; i < len(p.window); i++ {
-		if p.window[i] == old {
-			p.window[i] = with
-			return
-		}
-	}
+	with.index = old.index
+	p.window[old.index-p.base].it = with
 }
 
 // busy counts the deliveries that are in the hands of a worker, the store or
@@ -108,7 +119,7 @@ func (p *partition) replace(old, with *item) {
 func (p *partition) busy() (n int) {
 	p.items(func(it *item) {
 		switch it.stage {
-		case stageClaiming, stageRunQ, stageRunning, stageApplyQ, stageApplying, stageProduceQ, stageProducing:
+		case stageClaiming, stageRunQ, stageRunning, stageApplyQ, stageApplying, stageWaitApply, stageProduceQ, stageProducing:
 			n++
 		}
 	})

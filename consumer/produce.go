@@ -102,6 +102,7 @@ func (l *loop) produce(it *item, c requeue.Copy, topic string, maxBytes int) {
 		l.timers.add(it, time.Now().Add(time.Minute))
 		return
 	}
+	l.notAlone(it)
 	it.outgoing = out
 	it.stage = stageProduceQ
 	l.produceQ.push(it)

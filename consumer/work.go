@@ -22,11 +22,12 @@ const (
 	takeQuick = 16
 )
 
-// slot is one worker, as the loop's sweep sees it.
+// slot is one worker, as the loop's sweep sees it. pool.mu is taken before mu.
 type slot struct {
-	current atomic.Pointer[effectContext]
-	mu      sync.Mutex
-	rest    []*item // taken and not started; the sweep gives them to others
+	current  atomic.Pointer[effectContext]
+	mu       sync.Mutex
+	rest     []*item // taken and not started; the sweep gives them to others
+	finished []*item // run and not reported; the sweep reports them
 }
 
 func (s *slot) keep(items []*item) {
@@ -44,6 +45,15 @@ func (s *slot) next() *item {
 	it := s.rest[0]
 	s.rest = s.rest[1:]
 	return it
+}
+
+// finish keeps an item that has run until it is reported, and says how many
+// there are.
+func (s *slot) finish(it *item) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finished = append(s.finished, it)
+	return len(s.finished)
 }
 
 // pool runs effects. Its queue and results are guarded by mu; items belong to a
@@ -159,10 +169,7 @@ func (p *pool) report(items []*item) {
 	p.done = append(p.done, items...)
 	p.taken -= len(items)
 	p.mu.Unlock()
-	select {
-	case p.results <- struct{}{}:
-	default:
-	}
+	p.signal()
 }
 
 // collect returns what was reported; buf is used again.
@@ -195,23 +202,55 @@ func (p *pool) running(buf []*effectContext) []*effectContext {
 }
 
 // unstick gives what waits behind an effect that runs for longer than patience
-// back to the queue.
+// back to the queue, and reports what has run before it.
 func (p *pool) unstick(now time.Time, patience time.Duration) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for s := range p.slots {
-		c := s.current.Load()
-		if c == nil || now.Sub(c.started) < patience {
-			continue
+		if c := s.current.Load(); c != nil && now.Sub(c.started) >= patience {
+			p.free(s)
 		}
-		s.mu.Lock()
-		if n := len(s.rest); n > 0 {
-			p.queue = append(append([]*item(nil), s.rest...), p.queue[p.head:]...)
-			p.head, p.taken, s.rest = 0, p.taken-n, nil
-		}
-		s.mu.Unlock()
 	}
+	p.mu.Unlock()
 	p.wake.Broadcast()
+}
+
+// free takes everything from a worker but what it runs. mu is held.
+func (p *pool) free(s *slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.rest); n > 0 {
+		p.queue = append(append([]*item(nil), s.rest...), p.queue[p.head:]...)
+		p.head, p.taken, s.rest = 0, p.taken-n, nil
+	}
+	p.reported(s)
+}
+
+// reported moves what has run to done. mu and the slot's are held.
+func (p *pool) reported(s *slot) {
+	if len(s.finished) == 0 {
+		return
+	}
+	p.done = append(p.done, s.finished...)
+	p.taken -= len(s.finished)
+	clear(s.finished)
+	s.finished = s.finished[:0]
+	p.signal()
+}
+
+// flush reports what a worker has run.
+func (p *pool) flush(s *slot) {
+	p.mu.Lock()
+	s.mu.Lock()
+	p.reported(s)
+	s.mu.Unlock()
+	p.mu.Unlock()
+}
+
+func (p *pool) signal() {
+	select {
+	case p.results <- struct{}{}:
+	default:
+	}
 }
 
 // replace starts a worker in the place of one that is stuck in c. The items of
@@ -221,6 +260,7 @@ func (p *pool) replace(c *effectContext) bool {
 	found := false
 	for s := range p.slots {
 		if s.current.Load() == c {
+			p.free(s)
 			delete(p.slots, s)
 			found = true
 		}
@@ -241,18 +281,11 @@ func (p *pool) work(s *slot) {
 	var current *effectContext
 	returned := false
 	defer func() {
-		if !returned && current != nil { // the effect ended the goroutine
-			for _, it := range current.items {
-				it.outcome = effect.Outcome{Err: errGoexit}
-				it.class, it.took = effect.ClassUnknown, time.Since(current.started)
-			}
-			if p.leave(s, current) {
-				p.report(current.items)
-				p.spawn()
-			}
+		if !returned && current != nil {
+			p.goexit(s, current)
 		}
 	}()
-	var buf, finished []*item
+	var buf []*item
 	limit := 1
 	if p.effect.IsBatch() {
 		limit = p.effect.MaxBatch()
@@ -293,21 +326,37 @@ func (p *pool) work(s *slot) {
 				return
 			}
 			current = nil
-			finished = append(finished, it)
-			if it.took > quick || len(finished) >= takeQuick {
-				p.report(finished)
-				finished = finished[:0]
+			if n := s.finish(it); it.took > quick || n >= takeQuick {
+				p.flush(s)
 			}
 			start = end
 		}
-		p.report(finished)
-		finished = finished[:0]
+		p.flush(s)
 		if per := start.Sub(now) / time.Duration(max(ran, 1)); per < quick {
 			limit = takeQuick
 		} else {
 			limit = 1
 		}
 	}
+}
+
+// goexit ends a worker whose effect or probe ended its goroutine, and starts
+// another one in its place.
+func (p *pool) goexit(s *slot, c *effectContext) {
+	for _, it := range c.items {
+		it.outcome, it.finding = effect.Outcome{Err: errGoexit}, effect.CannotSay()
+		it.class, it.took = effect.ClassUnknown, time.Since(c.started)
+	}
+	p.mu.Lock()
+	p.free(s)
+	p.mu.Unlock()
+	if !p.leave(s, c) {
+		p.reportOrphan(c)
+		return
+	}
+	p.leave(s, nil)
+	p.report(c.items)
+	p.spawn()
 }
 
 func (p *pool) context(items []*item, now time.Time) *effectContext {
@@ -340,6 +389,9 @@ func (p *pool) reportOrphan(c *effectContext) {
 // start reports whether the effect may be called now. After it, it counts as
 // called.
 func (p *pool) start(it *item, now time.Time) bool {
+	if it.part.halted.Load() {
+		return false
+	}
 	if it.hold != nil {
 		if !it.hold.Live(now) {
 			return false

@@ -1,0 +1,42 @@
+package consumer
+
+import "fmt"
+
+// Leftovers says what the loop of a consumer still counts or keeps after Run has
+// returned; "" when that is nothing.
+func (c *Consumer) Leftovers() string {
+	l := c.loop.Load()
+	if l == nil {
+		return "" // it never ran
+	}
+	<-l.over
+	var left []string
+	for _, x := range []struct {
+		what string
+		n    int
+	}{
+		{"open", l.open}, {"bytes", l.bytes}, {"pending", l.pending}, {"holds", l.holds}, {"claiming", l.claiming},
+		{"claimable", l.claimable}, {"applying", l.applying}, {"producing", len(l.producing)}, {"held", l.held},
+		{"doubts", len(l.doubts)}, {"timers", len(l.timers)}, {"applyQ", l.applyQ.len()}, {"produceQ", l.produceQ.len()},
+		{"lanes", len(l.lanes.lanes)}, {"keys", len(l.lanes.keys)}, {"revokes", len(l.revokes)},
+	} {
+		if x.n != 0 {
+			left = append(left, fmt.Sprintf("%s %d", x.what, x.n))
+		}
+	}
+	if l.alone != nil {
+		left = append(left, "alone")
+	}
+	if waiting, taken := l.pool.load(); waiting != 0 || taken != 0 {
+		left = append(left, fmt.Sprintf("pool: %d waiting, %d taken", waiting, taken))
+	}
+	for tp, p := range l.parts {
+		if p.open != 0 || p.bytes != 0 {
+			left = append(left, fmt.Sprintf("%v: open %d, bytes %d", tp, p.open, p.bytes))
+		}
+	}
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprint(left)
+}
