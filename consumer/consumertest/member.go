@@ -34,7 +34,6 @@ type member struct {
 	lost    int
 	errs    []error // of polls and batches
 	against []error // what a rule forbids
-	started bool
 	closed  bool
 }
 
@@ -61,8 +60,7 @@ func (m *member) start(extra ...string) {
 	}
 	ctx, cancel := m.s.patient()
 	defer cancel()
-	m.started = true
-	m.s.must(m.source.Start(ctx, subs, m), "start")
+	m.s.must(m.s.starts(ctx, m, subs...), "start")
 }
 
 // poll polls with a limit until stop or rest.
@@ -110,7 +108,10 @@ func (m *member) stop() {
 	m.closed = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.s.ctx), m.s.h.Patience)
 	defer cancel()
-	if err := m.source.Close(ctx); err != nil {
+	var err error
+	if !m.s.within(func() { err = m.source.Close(ctx) }) {
+		m.breaks("Close does not return, although its context has ended")
+	} else if err != nil {
 		m.breaks("close: %w", err)
 	}
 }
@@ -172,6 +173,9 @@ func (m *member) Revoked(ctx context.Context, tps []driver.TopicPartition) {
 	defer m.enter("Revoked")()
 	if _, bounded := ctx.Deadline(); !bounded {
 		m.breaks("Revoked has a context without deadline")
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.s.h.Patience)
+		defer cancel()
 	}
 	m.note(func() { m.revoked++ })
 	if m.onRevoked != nil {

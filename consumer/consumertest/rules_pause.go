@@ -1,6 +1,8 @@
 package consumertest
 
 import (
+	"context"
+
 	"github.com/oncefence/oncefence/consumer/driver"
 )
 
@@ -31,12 +33,20 @@ var pauseRules = []Rule{
 			s.produce(tp, 100)
 			m := s.open(tp.Topic)
 			m.start()
-			for at := 0; at < 100; at += 10 {
-				m.poll(3) // fetches far more
-				s.await(m, "some records", func() bool { return m.last[tp] != nil && len(m.last[tp].records) > at })
+			for round := range 3 {
+				s.pollsUntil(m, "some records", func() bool { return m.last[tp] != nil && len(m.last[tp].records) > 3*round })
 				m.source.Pause([]driver.TopicPartition{tp})
-				m.rest()
 				m.source.Pause([]driver.TopicPartition{tp}) // twice is once
+				m.mu.Lock()
+				before := len(m.last[tp].records)
+				m.mu.Unlock()
+				ctx, cancel := context.WithTimeout(s.ctx, s.h.Quiet)
+				_, _ = s.polls(ctx, m, 3)
+				cancel()
+				m.mu.Lock()
+				after := len(m.last[tp].records)
+				m.mu.Unlock()
+				s.want(after == before, "%d records came while the partition was paused", after-before)
 				m.source.Resume([]driver.TopicPartition{tp})
 			}
 			m.poll(100)

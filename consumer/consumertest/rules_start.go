@@ -34,14 +34,14 @@ var startRules = []Rule{
 			for range 2 { // the second time tells whether the first made it
 				m := s.open(topic, missing)
 				ctx, cancel := s.patient()
-				err := m.source.Start(ctx, nil, m)
+				err := s.starts(ctx, m)
 				cancel()
 				s.want(err != nil && strings.Contains(err.Error(), missing), "start says %v, want an error that names %s", err, missing)
 			}
 			m := s.open(topic)
 			ctx, cancel := s.patient()
 			defer cancel()
-			err := m.source.Start(ctx, []driver.Subscription{{Topic: missing}}, m)
+			err := s.starts(ctx, m, driver.Subscription{Topic: missing})
 			s.want(err != nil && strings.Contains(err.Error(), missing), "start with it as extra subscription says %v", err)
 		},
 	},
@@ -51,7 +51,7 @@ var startRules = []Rule{
 			topic := s.topic(1)
 			m := s.start(topic)
 			s.holds(m, of(topic, 0))
-			s.want(m.source.Start(s.ctx, nil, m) != nil, "the second start succeeded")
+			s.want(s.starts(s.ctx, m) != nil, "the second start succeeded")
 			s.produce(of(topic, 0), 3)
 			s.gets(m, of(topic, 0), 0, 3)
 		},
@@ -61,7 +61,7 @@ var startRules = []Rule{
 		check: func(s *scene) {
 			m := s.open(s.topic(1))
 			m.stop()
-			s.want(m.source.Start(s.ctx, nil, m) != nil, "start after close succeeded")
+			s.want(s.starts(s.ctx, m) != nil, "start after close succeeded")
 		},
 	},
 	{
@@ -70,7 +70,7 @@ var startRules = []Rule{
 			m := s.open(s.topic(1))
 			ctx, cancel := context.WithCancel(s.ctx)
 			cancel()
-			err := m.source.Start(ctx, nil, m)
+			err := s.starts(ctx, m)
 			s.want(errors.Is(err, context.Canceled), "start with a context that has ended says %v", err)
 		},
 	},

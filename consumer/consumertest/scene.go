@@ -61,6 +61,59 @@ func (s *scene) patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.ctx, s.h.Patience)
 }
 
+// within runs a call of a source and says whether it returned in time, for the
+// source that does not heed its context.
+func (s *scene) within(call func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	timer := time.NewTimer(s.h.Patience * 3 / 2)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// calls runs a call of a source that has to return in time.
+func (s *scene) calls(name string, call func()) {
+	s.want(s.within(call), "%s does not return, although its context has ended", name)
+}
+
+// starts starts a source by hand.
+func (s *scene) starts(ctx context.Context, m *member, extra ...driver.Subscription) (err error) {
+	s.calls("Start", func() { err = m.source.Start(ctx, extra, m) })
+	return err
+}
+
+// polls polls once, by hand.
+func (s *scene) polls(ctx context.Context, m *member, limit int) (batches []driver.Batch, err error) {
+	s.calls("Poll", func() { batches, err = m.source.Poll(ctx, limit) })
+	m.take(batches, limit)
+	return batches, err
+}
+
+// pollsUntil polls by hand, few records at a time, until done.
+func (s *scene) pollsUntil(m *member, what string, done func() bool) {
+	ctx, cancel := s.patient()
+	defer cancel()
+	for {
+		m.mu.Lock()
+		ok := done()
+		m.mu.Unlock()
+		if ok {
+			return
+		}
+		if _, err := s.polls(ctx, m, 3); err != nil {
+			s.failf("%s did not come: %w", what, err)
+		}
+	}
+}
+
 // pass waits.
 func (s *scene) pass(d time.Duration) {
 	timer := time.NewTimer(d)
@@ -116,8 +169,14 @@ func (s *scene) commits(m *member, tp driver.TopicPartition, offset int64, metad
 func (s *scene) commit(m *member, tp driver.TopicPartition, offset int64, metadata string) error {
 	ctx, cancel := s.patient()
 	defer cancel()
-	errs := m.source.Commit(ctx, []driver.Offset{{TopicPartition: tp, Offset: offset, LeaderEpoch: m.epoch(tp, offset-1), Metadata: metadata}})
-	s.want(len(errs) == 1, "one position got %d answers", len(errs))
+	var errs []error
+	offsets := []driver.Offset{{TopicPartition: tp, Offset: offset, LeaderEpoch: m.epoch(tp, offset-1), Metadata: metadata}}
+	if !s.within(func() { errs = m.source.Commit(ctx, offsets) }) {
+		return errors.New("Commit does not return, although its context has ended")
+	}
+	if len(errs) != 1 {
+		return fmt.Errorf("one position got %d answers", len(errs))
+	}
 	return errs[0]
 }
 
