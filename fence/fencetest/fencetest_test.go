@@ -2,7 +2,6 @@ package fencetest
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,9 +21,6 @@ func bubble(open func() driver.Store) Harness {
 		Around:   synctest.Test,
 	}
 }
-
-// TestRightStore is the control: the store that the mutants bend passes.
-func TestRightStore(t *testing.T) { Test(t, bubble(bend{}.open)) }
 
 func TestMutants(t *testing.T) {
 	caught := map[string]bool{}
@@ -53,16 +49,13 @@ func TestMutants(t *testing.T) {
 // wantBroken runs one rule on a bent store.
 func wantBroken(t *testing.T, b bend, name string) {
 	t.Helper()
-	at := slices.IndexFunc(Rules(), func(r Rule) bool { return r.Name == name })
-	if at < 0 {
-		t.Fatalf("there is no rule %s", name)
-	}
+	rules := named(t, name)
 	synctest.Test(t, func(t *testing.T) {
-		report := runRules(t.Context(), bubble(b.open), Rules()[at:at+1])
+		report := runRules(t.Context(), bubble(b.open), rules)
 		if len(report.Broken) != 1 || report.Broken[0].Rule.Name != name {
 			t.Fatalf("it passes the rule %s", name)
 		}
-		if err := report.Err(); !strings.Contains(err.Error(), Rules()[at].Says) {
+		if err := report.Err(); !strings.Contains(err.Error(), rules[0].Says) {
 			t.Errorf("the report does not name the rule in words: %v", err)
 		}
 	})

@@ -4,9 +4,11 @@ import (
 	"fmt"
 )
 
+// never turns a fault off.
+const never = -1
+
 // faultRules: a history behind a bad network ends as the same one without.
 var faultRules = func() []Rule {
-	const never = -1
 	cases := []struct {
 		name, says string
 		opts       FaultyOptions
