@@ -14,7 +14,7 @@ import (
 // Lasting lists the URLs of fences that outlive a process, Known all that Open
 // understands.
 const (
-	Lasting = "bolt:PATH, redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss://... (TLS)"
+	Lasting = "bolt:PATH, redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss://... (TLS), postgres://[USER:PASSWORD@]HOST:PORT/DATABASE"
 	Known   = "mem:, " + Lasting
 )
 
@@ -23,7 +23,8 @@ type Options struct {
 	// Fence is handed to the fence; nil means its defaults.
 	Fence *fence.Options
 	// MustExist refuses a store that would be new: mem:, which no other process
-	// has, and a bolt file that is not there. Otherwise that file is made.
+	// has, a bolt file that is not there, and a PostgreSQL without the fence's
+	// schema. Otherwise the file or schema is made.
 	MustExist bool
 }
 
@@ -57,6 +58,8 @@ func open(ctx context.Context, raw string, opts *Options) (*fence.Fence, error) 
 		return openBolt(rest, opts)
 	case scheme == "redis" || scheme == "rediss":
 		return openRedis(ctx, raw, opts)
+	case scheme == "postgres" || scheme == "postgresql":
+		return openPostgres(ctx, raw, opts)
 	}
 	return nil, fmt.Errorf("there is no %s fence: use %s", scheme, Known)
 }

@@ -1,0 +1,93 @@
+package pgfence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// errNotYours answers an effect that would end the transaction.
+var errNotYours = errors.New("the transaction of the effect, its claim and its seal ends after the effect has returned: return an error to have the effect's writes rolled back")
+
+// effectTx is what effects over a pgx pool are given: a transaction without its
+// end. A transaction begun in it (a savepoint) is the effect's own.
+type effectTx struct{ pgx.Tx }
+
+// Commit is not the effect's: it returns an error and does nothing.
+func (effectTx) Commit(context.Context) error { return errNotYours }
+
+// Rollback is not the effect's: it returns an error and does nothing.
+func (effectTx) Rollback(context.Context) error { return errNotYours }
+
+// poolHeld is a connection of a pgx pool.
+type poolHeld struct {
+	conn *pgxpool.Conn
+	tx   pgx.Tx
+}
+
+func (l *poolLinks) hold(ctx context.Context) (held, error) {
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return nil, unsent(err)
+	}
+	return &poolHeld{conn: conn}, nil
+}
+
+func (*poolLinks) sample() any { return (*effectTx)(nil) }
+
+func (h *poolHeld) begin(ctx context.Context) (err error) {
+	h.tx, err = h.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	return err
+}
+
+func (h *poolHeld) handle() any { return &effectTx{h.tx} }
+
+func (h *poolHeld) with(f func(conn *pgx.Conn) error) error { return f(h.conn.Conn()) }
+
+func (h *poolHeld) commit(ctx context.Context) error { return h.tx.Commit(ctx) }
+
+func (h *poolHeld) free(ctx context.Context) {
+	rollback(ctx, h.conn.Conn())
+	h.conn.Release()
+}
+
+// sqlHeld is a connection of a *sql.DB over pgx.
+type sqlHeld struct {
+	conn *sql.Conn
+	tx   *sql.Tx
+}
+
+func (l *sqlLinks) hold(ctx context.Context) (held, error) {
+	conn, err := l.db.Conn(ctx)
+	if err != nil {
+		return nil, unsent(err)
+	}
+	return &sqlHeld{conn: conn}, nil
+}
+
+func (*sqlLinks) sample() any { return (*sql.Tx)(nil) }
+
+func (h *sqlHeld) begin(ctx context.Context) (err error) {
+	h.tx, err = h.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return err
+}
+
+func (h *sqlHeld) handle() any { return h.tx }
+
+func (h *sqlHeld) with(f func(conn *pgx.Conn) error) error { return raw(h.conn, f) }
+
+func (h *sqlHeld) commit(context.Context) error { return h.tx.Commit() }
+
+func (h *sqlHeld) free(ctx context.Context) {
+	if h.tx != nil {
+		_ = h.tx.Rollback()
+	}
+	_ = raw(h.conn, func(conn *pgx.Conn) error {
+		rollback(ctx, conn)
+		return nil
+	})
+	_ = h.conn.Close()
+}
