@@ -18,7 +18,7 @@ func goexit() { runtime.Goexit() }
 func TestPanicAndGoexitLeaveOneRecordUnknown(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("no") }, "goexit": goexit} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, 1, func(b *bench) {
+			bubble(t, 1, func(t *testing.T, b *bench) {
 				for i := range 1000 {
 					b.produce(fmt.Sprint("id-", i), "", fmt.Sprint("order ", i))
 				}
@@ -45,7 +45,7 @@ func TestPanicAndGoexitLeaveOneRecordUnknown(t *testing.T) {
 }
 
 func TestGoexitAtEveryRecordEndsAsDeadLetters(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		for i := range 20 {
 			b.produce(fmt.Sprint("id-", i), "", fmt.Sprint("order ", i))
 		}
@@ -62,7 +62,7 @@ func TestGoexitAtEveryRecordEndsAsDeadLetters(t *testing.T) {
 // What has run and what waits behind a slow effect in the same worker does not
 // wait for it.
 func TestASlowEffectHoldsUpOnlyItself(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		for i := range 1000 {
 			b.produce(fmt.Sprint("id-", i), "", fmt.Sprint("order ", i))
 		}
@@ -105,7 +105,7 @@ func stuck(b *bench, value string, d time.Duration) effect.Func {
 }
 
 func TestAnEffectThatDoesNotReturnIsGivenUp(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		for i := range 50 {
 			b.produce(fmt.Sprint("id-", i), "", fmt.Sprint("order ", i))
 		}
@@ -132,7 +132,7 @@ func TestAnEffectThatDoesNotReturnIsGivenUp(t *testing.T) {
 }
 
 func TestALateResultIsSealedOrReported(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		o := &effect.AtMostOnceOptions{MaxRunTime: 5 * time.Second}
 		opts := b.options()
@@ -153,7 +153,7 @@ func TestALateResultIsSealedOrReported(t *testing.T) {
 }
 
 func TestTheContextEndsAfterMaxRunTime(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		var ran []time.Duration
 		e := effect.AtLeastOnce(func(ctx context.Context, in effect.Input) (effect.Receipt, error) {
@@ -173,7 +173,7 @@ func TestTheContextEndsAfterMaxRunTime(t *testing.T) {
 }
 
 func TestAnUnknownReasonIsNotAPayload(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "secret payload")
 		e := effect.AtMostOnce(func(_ context.Context, in effect.Input) (effect.Receipt, error) { panic(in.Payload) }, nil)
 		b.runFor(5*time.Second, e, b.options())

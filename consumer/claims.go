@@ -29,16 +29,23 @@ func (l *loop) mayClaim(now time.Time) (first, ahead int) {
 		return 0, 0
 	}
 	waiting, taken := l.pool.load()
-	first = l.opts.Concurrency - waiting - taken - l.claimable
+	capacity := l.capacity()
+	first = capacity - waiting - taken - l.claimable
+	if l.effect.IsBatch() {
+		first = l.pool.room() - l.claimable
+	}
 	if !l.claimsAhead() { // claimed and not started is doubt for nothing
 		return first, 0
 	}
-	if waiting == 0 && taken < l.opts.Concurrency && l.pending+l.claimable >= l.ahead {
-		l.ahead = min(l.ahead*2, l.opts.Concurrency+2*l.opts.BatchSize)
+	if waiting == 0 && taken < capacity && l.pending+l.claimable >= l.ahead {
+		l.ahead = min(l.ahead*2, capacity+2*l.opts.BatchSize)
 	}
 	ahead = l.ahead - l.pending - l.claimable
 	return max(first, ahead), ahead
 }
+
+// capacity is how many records all workers together can have.
+func (l *loop) capacity() int { return l.opts.Concurrency * l.effect.MaxBatch() }
 
 // laneAhead is how many records of one lane may be claimed before the first of
 // them has run: enough to keep the lane going, not so many that one hot key

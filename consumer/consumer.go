@@ -104,7 +104,7 @@ func (c *Consumer) prepare(ctx context.Context) (*loop, error) {
 		inbox: make(chan func(), 256), fetches: make(chan []fetched), over: make(chan struct{}),
 		parts: make(map[driver.TopicPartition]*partition), full: make(map[*partition]struct{}),
 		doubts: make(map[*item]time.Time), counts: make(map[string]int32), producing: make(map[string]bool),
-		ahead: c.opts.Concurrency, requestTime: fence.DefaultClaimTimeout, calls: context.WithoutCancel(ctx),
+		ahead: c.opts.Concurrency * c.effect.MaxBatch(), requestTime: fence.DefaultClaimTimeout, calls: context.WithoutCancel(ctx),
 	}
 	l.lanes = newLanes(c.opts.Order, l.laneAhead())
 	if l.fenced {

@@ -142,9 +142,9 @@ func (s *script) count() int {
 }
 
 // bubble runs a test on the bubble's clock.
-func bubble(t *testing.T, partitions int, f func(b *bench)) {
+func bubble(t *testing.T, partitions int, f func(t *testing.T, b *bench)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(newBench(t, partitions)) })
+	synctest.Test(t, func(t *testing.T) { f(t, newBench(t, partitions)) })
 }
 
 func (b *bench) wait(d time.Duration) {

@@ -18,7 +18,7 @@ func exact(delays ...time.Duration) requeue.Schedule {
 }
 
 func TestIdempotentRunsAnUnknownOutcomeAgainWithDoubt(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{errPlain, nil}}
 		_, stop := b.start(effect.Idempotent(s.run, forever()), b.options())
@@ -40,7 +40,7 @@ func TestIdempotentRunsAnUnknownOutcomeAgainWithDoubt(t *testing.T) {
 }
 
 func TestIdempotentParksWhenTheScheduleIsSpentInDoubt(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{errPlain, effect.Temporary(errPlain)}}
 		opts := b.options()
@@ -61,7 +61,7 @@ func TestIdempotentParksWhenTheScheduleIsSpentInDoubt(t *testing.T) {
 }
 
 func TestIdempotentParksWhatTheSinkHasForgotten(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.abandon("a", "order a", fencedriver.KindIdempotent, time.Second)
 		b.wait(2 * time.Hour)
 		b.produce("a", "k", "order a")
@@ -77,7 +77,7 @@ func TestIdempotentParksWhatTheSinkHasForgotten(t *testing.T) {
 }
 
 func TestOwnUnknownOutcomeBeyondRemembersIsParked(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{errPlain}}
 		opts := b.options()
@@ -90,7 +90,7 @@ func TestOwnUnknownOutcomeBeyondRemembersIsParked(t *testing.T) {
 }
 
 func TestAtMostOnceParksAnUnknownOutcome(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{errPlain}}
 		b.runFor(time.Minute, effect.AtMostOnce(s.run, nil), b.options())
@@ -105,7 +105,7 @@ func TestAtMostOnceParksAnUnknownOutcome(t *testing.T) {
 }
 
 func TestAtMostOnceParksWhatAnotherLeftInDoubt(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.abandon("a", "order a", fencedriver.KindAtMostOnce, time.Second)
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{nil}}
@@ -117,7 +117,7 @@ func TestAtMostOnceParksWhatAnotherLeftInDoubt(t *testing.T) {
 }
 
 func TestAtMostOnceRetriesWhatWasNotApplied(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{effect.Temporary(errPlain), nil}}
 		b.runFor(time.Minute, effect.AtMostOnce(s.run, nil), b.options())
@@ -129,7 +129,7 @@ func TestAtMostOnceRetriesWhatWasNotApplied(t *testing.T) {
 
 func TestDoubtOfAnotherKindIsParked(t *testing.T) {
 	for _, left := range []fencedriver.Kind{fencedriver.KindProbed, fencedriver.KindAtMostOnce} {
-		bubble(t, 1, func(b *bench) {
+		bubble(t, 1, func(t *testing.T, b *bench) {
 			b.abandon("a", "order a", left, time.Second)
 			b.produce("a", "k", "order a")
 			s := &script{b: b, answers: []error{nil}}

@@ -361,12 +361,18 @@ func (l *loop) enter(it *item) {
 }
 
 func (l *loop) enterKey(it *item) {
-	if !l.fenced {
-		l.ready(it, time.Now())
+	// Without a fence only the slices of a batch must not hold a key twice.
+	if (l.fenced || l.effect.IsBatch()) && !l.lanes.enterKey(it) {
+		it.stage = stageWaitKey
 		return
 	}
-	if !l.lanes.enterKey(it) {
-		it.stage = stageWaitKey
+	l.begin(it)
+}
+
+// begin goes on with an item that is alone with its key.
+func (l *loop) begin(it *item) {
+	if !l.fenced {
+		l.ready(it, time.Now())
 		return
 	}
 	l.toClaim(it)
@@ -479,7 +485,7 @@ func (l *loop) leave(it *item) {
 	delete(l.doubts, it)
 	l.leaveLane(it)
 	if next := l.lanes.leaveKey(it); next != nil && next.stage == stageWaitKey && !l.leaving(next) {
-		l.toClaim(next)
+		l.begin(next)
 	}
 }
 

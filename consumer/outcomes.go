@@ -28,7 +28,7 @@ func (l *loop) finished(it *item, now time.Time) {
 	if !it.probe {
 		l.notPending(it)
 	}
-	if wait := now.Sub(it.readyAt) - it.took; wait > claimedTooEarly && l.ahead > l.opts.Concurrency {
+	if wait := now.Sub(it.readyAt) - it.took; wait > claimedTooEarly && l.ahead > l.capacity() {
 		l.ahead--
 	}
 	if !it.called {

@@ -32,7 +32,7 @@ func probed(s *script, a *asker, settled time.Duration) effect.Effect {
 }
 
 func TestProbeThatSaysAppliedSeals(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{errPlain}}
 		a := &asker{findings: []effect.Finding{effect.Applied(effect.Receipt{EffectID: "booking 7", Payload: []byte("paid")})}}
@@ -48,7 +48,7 @@ func TestProbeThatSaysAppliedSeals(t *testing.T) {
 }
 
 func TestOwnAttemptThatWasNotAppliedIsTriedAgain(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{errPlain, nil}}
 		a := &asker{findings: []effect.Finding{effect.NotApplied()}}
@@ -69,7 +69,7 @@ func TestOwnAttemptThatWasNotAppliedIsTriedAgain(t *testing.T) {
 }
 
 func TestTakeoverThatWasNotAppliedRunsAtOnce(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.abandon("a", "order a", fencedriver.KindProbed, time.Second)
 		b.produce("a", "k", "order a")
 		s := &script{b: b, answers: []error{nil}}
@@ -87,7 +87,7 @@ func TestTakeoverThatWasNotAppliedRunsAtOnce(t *testing.T) {
 }
 
 func TestProbeThatCannotSayBacksOffThenParks(t *testing.T) {
-	bubble(t, 1, func(b *bench) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
 		b.produce("a", "k", "order a")
 		b.produce("b", "other", "order b")
 		s := &script{b: b, answers: []error{errPlain, nil}}
@@ -116,7 +116,7 @@ func TestProbeThatCannotSayBacksOffThenParks(t *testing.T) {
 func TestPanicAndGoexitInAProbeCannotSay(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("probe") }, "goexit": goexit} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, 1, func(b *bench) {
+			bubble(t, 1, func(t *testing.T, b *bench) {
 				b.abandon("a", "order a", fencedriver.KindProbed, time.Second)
 				b.produce("a", "k", "order a")
 				asked := 0

@@ -70,6 +70,7 @@ type pool struct {
 	head    int
 	done    []*item
 	taken   int // items that a worker has
+	idle    int // workers that have none
 	closed  bool
 	slots   map[*slot]bool
 	workers sync.WaitGroup
@@ -88,6 +89,7 @@ func (p *pool) spawn() {
 	s := &slot{}
 	p.mu.Lock()
 	p.slots[s] = true
+	p.idle++
 	p.mu.Unlock()
 	p.workers.Add(1)
 	go p.work(s)
@@ -130,6 +132,20 @@ func (p *pool) load() (waiting, taken int) {
 	return len(p.queue) - p.head, p.taken
 }
 
+// room returns how many more items workers could start at once.
+func (p *pool) room() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.idle*p.effect.MaxBatch() - (len(p.queue) - p.head)
+}
+
+// rest says that a worker has no items any more.
+func (p *pool) rest() {
+	p.mu.Lock()
+	p.idle++
+	p.mu.Unlock()
+}
+
 // take waits for items and moves up to limit of them to buf.
 func (p *pool) take(buf []*item, limit int) []*item {
 	p.mu.Lock()
@@ -154,6 +170,7 @@ func (p *pool) take(buf []*item, limit int) []*item {
 		}
 	}
 	p.taken += len(buf)
+	p.idle--
 	if p.head == len(p.queue) {
 		p.queue, p.head = p.queue[:0], 0
 	}
@@ -308,6 +325,7 @@ func (p *pool) work(s *slot) {
 				return
 			}
 			p.report(current.items)
+			p.rest()
 			current = nil
 			continue
 		}
@@ -332,6 +350,7 @@ func (p *pool) work(s *slot) {
 			start = end
 		}
 		p.flush(s)
+		p.rest()
 		if per := start.Sub(now) / time.Duration(max(ran, 1)); per < quick {
 			limit = takeQuick
 		} else {
