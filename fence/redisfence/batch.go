@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"unsafe"
 
 	"github.com/oncefence/oncefence/fence/driver"
 )
@@ -71,7 +72,8 @@ type coder struct {
 
 // fill writes the chunk's keys, and its arguments if there is a coder: what the
 // items have in common, the bodies and, if they have not all the same in
-// common, that of each. All texts share one allocation.
+// common, that of each. All texts share one allocation, which is never written
+// again.
 func (s *Store) fill(c *chunk, namespace string, digest func(int) *driver.Digest, code *coder) {
 	c.mark = newMark()
 	n := len(c.keys)
@@ -84,7 +86,7 @@ func (s *Store) fill(c *chunk, namespace string, digest func(int) *driver.Digest
 	if code != nil {
 		text, ends = c.encode(text, ends, code)
 	}
-	whole, at := string(text), 0
+	whole, at := unsafe.String(unsafe.SliceData(text), len(text)), 0
 	parts := make([]string, len(ends))
 	for i, end := range ends {
 		parts[i], at = whole[at:end], end

@@ -21,15 +21,21 @@ local TOMBSTONE = 'released\0\1' .. rep('\0', 48)
 local TOMBSTONE_END = rep('\0', 32) .. pack('>I4', 7) .. rep('\0', 7)
 local TOMBSTONE_LIFE = 3600000000
 
--- What the common part says.
-local known, op, token, span, ends, endsAt, mineHead, leaseEnd
+-- What the common part says. A seal that ends and a renewal have a short way.
+local known, knownSpan, op, token, span, ends, endsAt, mineHead, leaseEnd, sealing, renewing
 
 local function learn(common)
   known = common
-  op, token, span = unpack('>c1c8i8', common)
-  mineHead, leaseEnd = HEAD .. token, pack('>I8', now + span)
-  ends = span > 0 and now + span or 0
-  endsAt = pxat(ends)
+  local spanBytes
+  op, token, spanBytes = unpack('c1c8c8', common)
+  mineHead = HEAD .. token
+  if spanBytes ~= knownSpan then
+    knownSpan, span = spanBytes, unpack('>i8', spanBytes)
+    leaseEnd = pack('>I8', now + span)
+    ends = span > 0 and now + span or 0
+    endsAt = pxat(ends)
+  end
+  sealing, renewing = op == 'S' and ends > 0, op == 'R'
 end
 
 -- finish writes a record that ends with the retention.
@@ -205,15 +211,17 @@ local function move(i, body)
   return note(i, 'n', found)
 end
 
+local alike = shared ~= ''
+if alike then learn(shared) end
 for i = 1, n do
-  local common = shared ~= '' and shared or ARGV[2 + n + i]
-  if common ~= known then learn(common) end
+  if not alike and ARGV[2 + n + i] ~= known then learn(ARGV[2 + n + i]) end
   -- The first 17 bytes are enough to know the holder's own record.
-  if op == 'S' and rpcall('GETRANGE', KEYS[i], '0', '16') == mineHead then
-    wrote(i, finish(KEYS[i], ARGV[2 + i] .. nowBytes))
-  elseif op == 'R' and rpcall('GETRANGE', KEYS[i], '0', '16') == mineHead then
+  if sealing and rpcall('GETRANGE', KEYS[i], '0', '16') == mineHead then
+    local res = rpcall('SET', KEYS[i], ARGV[2 + i] .. nowBytes, 'PXAT', endsAt)
+    if res.err then note(i, 'e', res.err) end
+  elseif renewing and rpcall('GETRANGE', KEYS[i], '0', '16') == mineHead then
     local res = rpcall('SETRANGE', KEYS[i], '17', leaseEnd)
-    wrote(i, type(res) == 'table' and res.err)
+    if type(res) == 'table' then note(i, 'e', res.err) end
   else
     move(i, ARGV[2 + i])
   end

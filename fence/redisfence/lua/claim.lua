@@ -91,20 +91,23 @@ local function decide(i, common, body, found)
 end
 
 local known, front, late
+local function learn(common)
+  local notAfter, _, lease = unpack('>i8i8i8', common)
+  known, late = common, notAfter ~= 0 and now > notAfter
+  front = HEAD .. nowBytes .. pack('>I8', now + lease) .. nowBytes
+end
+
+local alike = shared ~= ''
+if alike then learn(shared) end
 for i = 1, n do
-  local common = shared ~= '' and shared or ARGV[2 + n + i]
-  if common ~= known then
-    local notAfter, _, lease = unpack('>i8i8i8', common)
-    known, late = common, notAfter ~= 0 and now > notAfter
-    front = HEAD .. nowBytes .. pack('>I8', now + lease) .. nowBytes
-  end
+  if not alike and ARGV[2 + n + i] ~= known then learn(ARGV[2 + n + i]) end
   -- One call is enough for a place that is empty.
   if late or rpcall('SETNX', KEYS[i], front .. ARGV[2 + i]) ~= 1 then
     local found = rpcall('GET', KEYS[i])
     if found and found.err then
       note(i, 'e', found.err)
     else
-      decide(i, common, ARGV[2 + i], found)
+      decide(i, known, ARGV[2 + i], found)
     end
   end
 end
