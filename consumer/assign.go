@@ -76,7 +76,7 @@ func (l *loop) assigned(assignments []driver.Assignment) {
 			place = requeue.Place{Topic: a.Topic, Source: a.Topic, Kind: requeue.SourceTopic}
 		}
 		p := &partition{
-			TopicPartition: a.TopicPartition, generation: a.Generation, topicID: a.TopicID, place: place,
+			TopicPartition: a.TopicPartition, loop: l, generation: a.Generation, topicID: a.TopicID, place: place,
 			mark: -1, committed: a.Committed, nextFetch: -1, lastStable: -1, highWater: -1, epoch: -1,
 		}
 		if err := l.checkEpoch(a, p); err != nil {

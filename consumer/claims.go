@@ -141,6 +141,7 @@ func (l *loop) claimed(batch []*item, answers []fence.Claimed) {
 		if a.Hold != nil {
 			it.hold = a.Hold
 			it.ran, it.doubt, it.probe, it.ownProbe, it.probes = false, false, false, false, 0
+			it.steps = nil
 			it.heldSince, it.heldTries = time.Time{}, 0
 			l.holds++
 		}

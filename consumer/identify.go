@@ -172,6 +172,7 @@ func (l *loop) input(it *item) effect.Input {
 	}
 	if it.hold != nil {
 		r := it.hold.Record()
+		in = in.WithKeeper(it)
 		in.Token, in.Attempt, in.Step, in.FirstSeen = r.Token, int(r.Attempt), int(r.Step), time.UnixMicro(r.FirstSeen).UTC()
 	}
 	if len(it.headers) > 0 {

@@ -84,8 +84,9 @@ type item struct {
 	ownProbe   bool  // about the own attempt
 	attemptEnd int64 // store time at which that ended
 	probes     int
-	alone      bool      // runs while nothing else does
-	readyAt    time.Time // when it got its turn
+	alone      bool               // runs while nothing else does
+	readyAt    time.Time          // when it got its turn
+	steps      []fencedriver.Step // of the journal, once one was kept in this attempt
 	outcome    effect.Outcome
 	finding    effect.Finding
 	took       time.Duration

@@ -78,6 +78,9 @@ func (l *loop) unknown(it *item, now time.Time) {
 	switch {
 	case l.kind == fencedriver.KindAtLeastOnce:
 		l.retry(it, it.outcome.Err)
+	case errors.Is(it.outcome.Err, effect.ErrStepInDoubt):
+		it.cause = it.outcome.Err
+		l.park(it, "in_doubt")
 	case l.kind == fencedriver.KindProbed:
 		it.ownProbe, it.attemptEnd, it.cause = true, l.storeNow(), it.outcome.Err
 		l.askProbe(it, now)
@@ -223,7 +226,17 @@ func (l *loop) apply(it *item, op fencedriver.Op) {
 	l.applyQ.push(it)
 }
 
+// transition makes what is wanted of the store. The steps that this attempt has
+// kept go along.
 func (l *loop) transition(it *item) fencedriver.Transition {
+	t := l.bareTransition(it)
+	if it.steps != nil {
+		t.Steps = it.steps
+	}
+	return t
+}
+
+func (l *loop) bareTransition(it *item) fencedriver.Transition {
 	switch it.op {
 	case fencedriver.Seal:
 		id := it.outcome.Receipt.EffectID

@@ -12,6 +12,7 @@ import (
 // are not settled, in delivery order, and the low-water mark before them.
 type partition struct {
 	driver.TopicPartition
+	loop       *loop
 	generation uint64
 	topicID    [16]byte
 	place      requeue.Place

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/oncefence/oncefence/consumer/driver"
@@ -30,8 +31,27 @@ func (l *loop) describe(it *item) requeue.Copy {
 	if it.hold != nil {
 		r := it.hold.Record()
 		c.Attempt, c.Step, c.FirstSeen = r.Attempt, r.Step, time.UnixMicro(r.FirstSeen).UTC()
+		c.Origin = firstOrigin(it.origin, r.Origin)
 	}
 	return c
+}
+
+// firstOrigin is the origin that a copy carries: that of the key's first claim,
+// also when another line with the same key and payload has taken it over. Who
+// asks what became of a line finds its dead letter by its own coordinates, and
+// the other line is a duplicate of it.
+func firstOrigin(own requeue.Origin, first fencedriver.Origin) requeue.Origin {
+	if first.Topic == "" || (first.Topic == own.Topic && first.Partition == own.Partition && first.Offset == own.Offset) {
+		return own
+	}
+	o := requeue.Origin{Topic: first.Topic, Partition: first.Partition, Offset: first.Offset, LeaderEpoch: -1}
+	if first.Timestamp != 0 {
+		o.Timestamp = time.UnixMilli(first.Timestamp).UTC()
+	}
+	if first.Topic == own.Topic {
+		o.TopicID = own.TopicID
+	}
+	return o
 }
 
 // produceCopy writes the copy of the next attempt to a delay topic.
@@ -79,6 +99,9 @@ func (l *loop) deadLetter(it *item, decision, reason string, cause error) {
 	c.Reason, c.Class, c.Error = reason, it.class.String(), errorText(cause)
 	if it.doubt {
 		c.Class = "in_doubt"
+	}
+	if steps := it.appliedSteps(); steps != "" {
+		c.Error = strings.TrimPrefix(c.Error+"; "+steps, "; ")
 	}
 	if decision == DecisionConflict {
 		c.OtherFingerprint = fence.FormatFingerprint(it.conflict)

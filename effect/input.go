@@ -55,4 +55,6 @@ type Input struct {
 	// be handed on to the sink. Empty if the record has none.
 	TraceParent string
 	TraceState  string
+
+	keeper Keeper
 }

@@ -41,6 +41,13 @@ func (h *Hold) Seal(kind driver.Kind, effectID string, receipt []byte) driver.Tr
 	return t
 }
 
+// Keep replaces the journal's steps, which only grow.
+func (h *Hold) Keep(steps []driver.Step) driver.Transition {
+	t := h.base(driver.Keep)
+	t.Steps = steps
+	return t
+}
+
 // Release puts back what the claim found. Only when the effect was not called.
 func (h *Hold) Release() driver.Transition {
 	return driver.Transition{Op: driver.Release, Key: h.key.Digest(), Token: h.record.Token, Nonce: h.record.Nonce}
