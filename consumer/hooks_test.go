@@ -151,3 +151,6 @@ func (b *bench) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
+
+// swapStore is a store that is replaced under the fence.
+type swapStore struct{ fencedriver.Store }
