@@ -204,6 +204,7 @@ func (l *loop) answered(it *item, a *fence.Claimed, now time.Time) {
 		return
 	}
 	it.answer = a.Answer
+	//exhaustive:enforce
 	switch a.Answer {
 	case fencedriver.New:
 		if l.opts.OutsideWindow == OutsideWindowPark && l.outsideWindow(it) {
@@ -244,6 +245,8 @@ func (l *loop) answered(it *item, a *fence.Claimed, now time.Time) {
 		// own attempt is buried as well, or it would have no evidence to settle.
 		it.found = &a.Record
 		l.apply(it, fencedriver.Bury)
+	case fencedriver.NoAnswer:
+		fallthrough
 	default:
 		l.opts.Logger.Error("oncefence: the fence store gave an answer that is not known", "answer", a.Answer, "idempotency_key", it.key.Text())
 		l.later(it, now)

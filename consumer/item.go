@@ -131,7 +131,7 @@ func (t timers) Swap(i, j int) {
 	t[i].heapIndex, t[j].heapIndex = i, j
 }
 func (t *timers) Push(x any) {
-	it := x.(*item) //nolint:errcheck // only items are pushed
+	it := x.(*item) // only items are pushed
 	it.heapIndex = len(*t)
 	*t = append(*t, it)
 }

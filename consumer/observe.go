@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -130,7 +129,7 @@ func (l *loop) decide(it *item, decision, reason string) {
 	}
 	l.opts.Observer.Decided(d)
 	level := decisionLevel(decision)
-	if !l.opts.Logger.Enabled(context.Background(), level) {
+	if !l.opts.Logger.Enabled(l.calls, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -141,5 +140,5 @@ func (l *loop) decide(it *item, decision, reason string) {
 	if reason != "" {
 		attrs = append(attrs, slog.String("reason", reason))
 	}
-	l.opts.Logger.LogAttrs(context.Background(), level, "oncefence: "+decision, attrs...)
+	l.opts.Logger.LogAttrs(l.calls, level, "oncefence: "+decision, attrs...)
 }

@@ -88,7 +88,7 @@ func TestPurgeAfterRelease(t *testing.T) {
 		for i := range keys {
 			keys[i][31]++
 		}
-		c, held = hold(t, store, keys)
+		_, held = hold(t, store, keys)
 		over := make([]driver.Transition, len(keys))
 		for i := range over {
 			over[i] = driver.Transition{Op: driver.HandOver, Key: keys[i], Token: held[i].Record.Token, Attempt: 2, Retention: retention}

@@ -93,7 +93,7 @@ func Run(ctx context.Context, url string, opts Options, say func(format string, 
 	if err != nil {
 		return res, err
 	}
-	defer f.Close()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	return measure(ctx, t, f, space, opts, say)
 }
 

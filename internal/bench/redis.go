@@ -67,7 +67,7 @@ func (t *redisTarget) floor(ctx context.Context, space string, records, batch in
 			return err
 		}
 		for _, c := range claims {
-			if won, err := c.(*redis.BoolCmd).Result(); err != nil || !won { //nolint:errcheck,forcetypeassert // SetNX makes a BoolCmd
+			if won, err := c.(*redis.BoolCmd).Result(); err != nil || !won { // SetNX makes a BoolCmd
 				return fmt.Errorf("a key of the benchmark exists: %w", err)
 			}
 		}

@@ -37,7 +37,7 @@ var rules = map[string]rule{
 	"fence/memfence":    {own: belowEffect, why: "the reference store runs everywhere"},
 	"fence/boltfence":   {own: belowEffect, others: []string{"go.etcd.io/bbolt"}, why: whyAdapter},
 	"fence/redisfence":  {own: belowEffect, others: []string{"github.com/redis/go-redis/v9"}, why: whyAdapter},
-	"fence/pgfence":     {own: append([]string{"effect"}, belowEffect...), others: []string{"github.com/jackc/pgx/v5"}, why: whyAdapter},
+	"fence/pgfence":     {own: append([]string{"internal/fault"}, belowEffect...), others: []string{"github.com/jackc/pgx/v5"}, why: whyAdapter},
 	"fence/fencetest":   {own: append([]string{"fence/memfence"}, belowEffect...), why: whySuite},
 	"effect":            {own: belowEffect, why: whyChain},
 	"effect/httpeffect": {own: []string{"effect"}, why: "an HTTP client is in the standard library"},
