@@ -27,6 +27,9 @@ const (
 
 	partitions = 4
 	stalled    = 60 * time.Second
+	// stopsWithin is less than the members' drain time: a stop that takes longer
+	// hangs.
+	stopsWithin = 4 * time.Second
 )
 
 var schedule = requeue.Schedule{Delays: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond}}
@@ -148,6 +151,7 @@ func (c *chain) wait(ctx context.Context, p *member.Process, nudge func() error)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	asked := time.Now()
+	var stopping time.Time
 	for until := time.Now().Add(stalled); ; {
 		select {
 		case <-p.Ended:
@@ -163,15 +167,16 @@ func (c *chain) wait(ctx context.Context, p *member.Process, nudge func() error)
 		if err := nudge(); err != nil {
 			continue // it has just ended
 		}
-		if time.Now().After(until) {
+		if time.Now().After(until) || (!stopping.IsZero() && time.Since(stopping) > stopsWithin) {
 			_ = p.Signal(quit) // its goroutines go to the log
 			<-p.Ended
-			return fmt.Errorf("not caught up after %v", stalled)
+			return fmt.Errorf("not caught up after %v, or not stopped after %v", stalled, stopsWithin)
 		}
 		if time.Since(asked) < 40*time.Millisecond {
 			continue
 		}
-		if asked = time.Now(); c.broker.CaughtUp(ctx) {
+		if asked = time.Now(); stopping.IsZero() && c.broker.CaughtUp(ctx) {
+			stopping = asked
 			p.AskToStop()
 		}
 	}
@@ -190,7 +195,7 @@ func (c *chain) finish(ctx context.Context) error {
 }
 
 func (c *chain) account(ctx context.Context) error {
-	c.res.Resolved = c.watch.samples
+	c.res.Resolved, c.res.TakenOver = c.watch.resolved, c.watch.takenOver
 	if c.combo.Kind == "at-least-once" {
 		t, err := account.Take(ctx, c.broker, nil, c.ledger, c.lines)
 		c.res.Tally = t

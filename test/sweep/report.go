@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // sorted returns the combos in the order of the tables.
@@ -20,14 +21,13 @@ func sorted(results map[Combo]Result) []Combo {
 func Table(results map[Combo]Result) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "kind\tstore\tkills\tlines\tapplied\tduplicates\tconflicts\tdead letters\tof these in doubt\tlost\ttwice\twrong\tresolved\tmedian\tmaximum (leases)\t")
+	fmt.Fprintln(w, "kind\tstore\tkills\tlines\tapplied\tduplicates\tconflicts\tdead letters\tof these in doubt\tlost\ttwice\twrong\ttaken over\tmedian\tmaximum\tresolved\tmedian\tmaximum (leases)\t")
 	kills := 0
 	for _, c := range sorted(results) {
 		r := results[c]
 		t := r.Tally
-		median, largest := Median(r.Resolved)
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t\n", c.Kind, c.Store, r.Kills, t.Lines, t.Applied, t.Duplicates, t.Conflicts,
-			t.DeadLetters, t.Parked, t.Lost, t.Twice, t.Wrong, len(r.Resolved), float64(median)/float64(Lease), float64(largest)/float64(Lease))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", c.Kind, c.Store, r.Kills, t.Lines, t.Applied, t.Duplicates, t.Conflicts,
+			t.DeadLetters, t.Parked, t.Lost, t.Twice, t.Wrong, Leases(r.TakenOver, Lease), Leases(r.Resolved, Lease))
 		kills += r.Kills
 	}
 	_ = w.Flush() // to memory
@@ -38,6 +38,13 @@ func Table(results map[Combo]Result) string {
 		}
 	}
 	return out.String()
+}
+
+// Leases is three columns: how many samples, their median and their maximum in
+// leases.
+func Leases(samples []time.Duration, lease time.Duration) string {
+	median, largest := Median(samples)
+	return fmt.Sprintf("%d\t%.1f\t%.1f", len(samples), float64(median)/float64(lease), float64(largest)/float64(lease))
 }
 
 // Verdict is an error that says what broke the promise, or was not tried.

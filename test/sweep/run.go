@@ -36,11 +36,13 @@ type Options struct {
 
 // Result is what a chain, or several of one combo, came to.
 type Result struct {
-	Kills    int
-	Points   map[string]int // kills by point
-	Missed   map[string]int // rounds in which the point was not reached
-	Tally    account.Tally
-	Resolved []time.Duration // from a holder's death to the outcome
+	Kills  int
+	Points map[string]int // kills by point
+	Missed map[string]int // rounds in which the point was not reached
+	Tally  account.Tally
+	// From a holder's death until the next process held what it held, and until
+	// the outcome. The start of that process is part of it.
+	TakenOver, Resolved []time.Duration
 }
 
 func newResult() Result { return Result{Points: make(map[string]int), Missed: make(map[string]int)} }
@@ -55,6 +57,7 @@ func (r *Result) add(o Result) {
 	}
 	r.Tally.Add(o.Tally)
 	r.Resolved = append(r.Resolved, o.Resolved...)
+	r.TakenOver = append(r.TakenOver, o.TakenOver...)
 }
 
 // Unreached returns the points of the combo at which nothing was killed.

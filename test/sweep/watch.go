@@ -8,18 +8,20 @@ import (
 	"github.com/oncefence/oncefence/test/sweep/member"
 )
 
-// watch measures the time from a holder's death to the outcome of what it held:
-// the next process's sealing, requeueing, burying or dropping of it.
+// watch measures, for what a process held when it was killed, the time from its
+// death until the next one holds it, and until the outcome: sealed, requeued,
+// buried or dropped as settled.
 type watch struct {
-	mu      sync.Mutex
-	held    map[string]bool      // by the process that runs
-	orphans map[string]time.Time // held by a process when it died, and not settled since
-	samples []time.Duration
-	events  int
+	mu                  sync.Mutex
+	held                map[string]bool      // by the process that runs
+	orphans             map[string]time.Time // held by a process when it died, and not settled since
+	taken               map[string]bool      // of these, those that the next process holds
+	resolved, takenOver []time.Duration
+	events              int
 }
 
 func newWatch() *watch {
-	return &watch{held: make(map[string]bool), orphans: make(map[string]time.Time)}
+	return &watch{held: make(map[string]bool), orphans: make(map[string]time.Time), taken: make(map[string]bool)}
 }
 
 func (w *watch) tell(e member.Event) {
@@ -30,11 +32,15 @@ func (w *watch) tell(e member.Event) {
 	switch {
 	case e.Begins():
 		w.held[e.Key] = true
+		if died, ok := w.orphans[e.Key]; ok && !w.taken[e.Key] {
+			w.taken[e.Key] = true
+			w.takenOver = append(w.takenOver, now.Sub(died))
+		}
 	case e.Ends():
 		delete(w.held, e.Key)
 		if died, ok := w.orphans[e.Key]; ok {
 			delete(w.orphans, e.Key)
-			w.samples = append(w.samples, now.Sub(died))
+			w.resolved = append(w.resolved, now.Sub(died))
 		}
 	}
 }
@@ -51,6 +57,7 @@ func (w *watch) died(at time.Time) {
 		w.orphans[key] = at
 	}
 	clear(w.held)
+	clear(w.taken)
 }
 
 // seen is the number of events so far.

@@ -68,7 +68,7 @@ type coordinates struct {
 // a line is applied when the ledger has it.
 func Take(ctx context.Context, b *Broker, store *fence.Fence, book *ledger.Ledger, lines []Line) (Tally, error) {
 	t := Tally{Lines: len(lines)}
-	dead, err := deadLetters(ctx, b)
+	dead, letters, err := deadLetters(ctx, b)
 	if err != nil {
 		return t, err
 	}
@@ -91,7 +91,7 @@ func Take(ctx context.Context, b *Broker, store *fence.Fence, book *ledger.Ledge
 		}
 	}
 	for i, l := range lines {
-		at := coordinates{l.Partition, l.Offset}
+		at, lostBefore := coordinates{l.Partition, l.Offset}, t.Lost
 		if l.Offset >= positions[l.Partition] {
 			t.lost(l, "the group never got that far: it is at %d", positions[l.Partition])
 			continue
@@ -100,6 +100,9 @@ func Take(ctx context.Context, b *Broker, store *fence.Fence, book *ledger.Ledge
 			t.unfenced(l, dead[at], book)
 		} else {
 			t.fenced(l, at, &records[i], dead[at], book)
+			if t.Lost > lostBefore {
+				t.Faults = append(t.Faults, fmt.Sprintf("  record %+v; dead letters of its key: %v", records[i], letters[keyText(l.Order)]))
+			}
 		}
 	}
 	for _, order := range book.Twice() {
@@ -161,14 +164,20 @@ func (t *Tally) deadOrLost(l Line, r *fencedriver.Record, dead string) {
 	}
 }
 
+// keyText is the canonical key of an order.
+func keyText(order string) string {
+	return fence.RecordKey(fence.ScopeID, "", 0, fence.Nil, fence.Text(order)).Text()
+}
+
 // deadLetters returns the reasons in the dead-letter topic by the coordinates of
-// the originals.
-func deadLetters(ctx context.Context, b *Broker) (map[coordinates]string, error) {
+// the originals, and all coordinates and reasons by key.
+func deadLetters(ctx context.Context, b *Broker) (map[coordinates]string, map[string][]string, error) {
 	records, err := b.readAll(ctx, b.Dead)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", b.Dead, err)
+		return nil, nil, fmt.Errorf("read %s: %w", b.Dead, err)
 	}
 	dead := make(map[coordinates]string, len(records))
+	letters := make(map[string][]string, len(records))
 	for _, r := range records {
 		rec := driver.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value}
 		for _, h := range r.Headers {
@@ -176,9 +185,10 @@ func deadLetters(ctx context.Context, b *Broker) (map[coordinates]string, error)
 		}
 		c, _, err := requeue.Decode(rec)
 		if err != nil {
-			return nil, fmt.Errorf("dead letter at %s:%d:%d: %w", r.Topic, r.Partition, r.Offset, err)
+			return nil, nil, fmt.Errorf("dead letter at %s:%d:%d: %w", r.Topic, r.Partition, r.Offset, err)
 		}
 		dead[coordinates{c.Origin.Partition, c.Origin.Offset}] = c.Reason
+		letters[c.KeyText] = append(letters[c.KeyText], fmt.Sprintf("%d:%d attempt %d, %s", c.Origin.Partition, c.Origin.Offset, c.Attempt, c.Reason))
 	}
-	return dead, nil
+	return dead, letters, nil
 }
