@@ -116,9 +116,10 @@ func TestARecordThatKillsItsProcess(t *testing.T) {
 				t.Errorf("%d processes died and %d records ended as crashed, want %d and %d", res.Kills, got.Crashed, want.kills, want.crashed)
 			}
 			// At-most-once may not run again what a crash interrupted: neighbours that
-			// ran at that moment are parked too, and nothing else is.
+			// ran at that moment (8 do) or were not sealed yet (a batch is 16) are
+			// parked too.
 			innocent := got.Parked - want.parked
-			if innocent < 0 || (kind != "at-most-once" && innocent > 0) || innocent > 7 {
+			if innocent < 0 || (kind != "at-most-once" && innocent > 0) || innocent > 24 {
 				t.Errorf("%d parked, want %d", got.Parked, want.parked)
 			}
 			if got.Applied+innocent != neighbours || got.Lost != 0 || got.Twice != 0 || got.Wrong != 0 {
