@@ -24,7 +24,7 @@ func cannotSay(context.Context, effect.Input) (effect.Finding, error) {
 func TestZeroEffect(t *testing.T) {
 	var e effect.Effect
 	err := e.Validate()
-	if err == nil || !strings.Contains(err.Error(), "no effect kind: use effect.Idempotent") {
+	if err == nil || !strings.Contains(err.Error(), "no effect kind: use effect.Transactional") {
 		t.Errorf("Validate = %v, want a sentence that names the constructors", err)
 	}
 	if e.Kind() != driver.KindNone || e.IsBatch() || e.MaxBatch() != 1 || e.Remembers() != 0 || e.Settled() != 0 ||

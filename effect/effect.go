@@ -24,6 +24,7 @@ type spec struct {
 	batch  BatchFunc
 	single Func
 	probe  Probe
+	shared *shared // of Transactional
 
 	remembers     time.Duration
 	settled       time.Duration
@@ -45,7 +46,7 @@ const (
 	MaxProbeBackoff = time.Minute
 )
 
-var errNoKind = errors.New("no effect kind: use effect.Idempotent, effect.Probed, effect.AtMostOnce or effect.AtLeastOnce (or their Batch forms)")
+var errNoKind = errors.New("no effect kind: use effect.Transactional, effect.Idempotent, effect.Probed, effect.AtMostOnce or effect.AtLeastOnce (or their Batch forms)")
 
 // Validate returns nil for an effect that can run. Else it names everything
 // that was wrong with the arguments of the constructor, each with what to do.
@@ -65,7 +66,9 @@ func (e Effect) Kind() driver.Kind {
 }
 
 // IsBatch reports whether the effect was made by a Batch constructor.
-func (e Effect) IsBatch() bool { return e.s != nil && e.s.batch != nil }
+func (e Effect) IsBatch() bool {
+	return e.s != nil && (e.s.batch != nil || e.s.shared != nil && e.s.shared.batch != nil)
+}
 
 // MaxBatch is the largest number of records that one call of the user's
 // function may be given: 1 for a single form.

@@ -23,6 +23,9 @@ func (e Effect) Run(ctx context.Context, in Input) Outcome {
 	if err := e.Validate(); err != nil {
 		return Outcome{Err: Temporary(err)}
 	}
+	if e.s.shared != nil {
+		return Outcome{Err: Temporary(errNoTransaction)}
+	}
 	if e.s.batch != nil {
 		return e.runBatch(ctx, []Input{in})[0]
 	}
@@ -43,6 +46,9 @@ func (e Effect) RunBatch(ctx context.Context, in []Input) []Outcome {
 	}
 	if err := e.Validate(); err != nil {
 		return unknownOutcomes(len(in), Temporary(err))
+	}
+	if e.s.shared != nil {
+		return unknownOutcomes(len(in), Temporary(errNoTransaction))
 	}
 	if e.s.batch != nil {
 		return e.runBatch(ctx, in)

@@ -29,8 +29,9 @@ type Transactor interface {
 	// anything runs.
 	Handle() any
 
-	// MaxTransact is the most claims of one Transact.
-	MaxTransact() int
+	// Limits returns the most claims of one Transact, and how many of them may run
+	// at once before further ones wait; 0 is without a limit.
+	Limits() (claims, transactions int)
 
 	// Transact decides the claims in a transaction, calls work, writes what work
 	// answered and commits. It answers in order, no two claims have the same Key.

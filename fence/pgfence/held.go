@@ -58,6 +58,7 @@ func (h *poolHeld) free(ctx context.Context) {
 type sqlHeld struct {
 	conn *sql.Conn
 	tx   *sql.Tx
+	cut  context.CancelFunc // ends the transaction's own context
 }
 
 func (l *sqlLinks) hold(ctx context.Context) (held, error) {
@@ -65,13 +66,18 @@ func (l *sqlLinks) hold(ctx context.Context) (held, error) {
 	if err != nil {
 		return nil, unsent(err)
 	}
-	return &sqlHeld{conn: conn}, nil
+	return &sqlHeld{conn: conn, cut: func() {}}, nil
 }
 
 func (*sqlLinks) sample() any { return (*sql.Tx)(nil) }
 
+// begin gives the transaction a context of its own: database/sql rolls back when
+// it ends, and commits under it.
 func (h *sqlHeld) begin(ctx context.Context) (err error) {
-	h.tx, err = h.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	own, cut := context.WithCancel(context.WithoutCancel(ctx))
+	h.cut = cut
+	defer context.AfterFunc(ctx, cut)()
+	h.tx, err = h.conn.BeginTx(own, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	return err
 }
 
@@ -79,12 +85,16 @@ func (h *sqlHeld) handle() any { return h.tx }
 
 func (h *sqlHeld) with(f func(conn *pgx.Conn) error) error { return raw(h.conn, f) }
 
-func (h *sqlHeld) commit(context.Context) error { return h.tx.Commit() }
+func (h *sqlHeld) commit(ctx context.Context) error {
+	defer context.AfterFunc(ctx, h.cut)()
+	return h.tx.Commit()
+}
 
 func (h *sqlHeld) free(ctx context.Context) {
 	if h.tx != nil {
 		_ = h.tx.Rollback()
 	}
+	h.cut()
 	_ = raw(h.conn, func(conn *pgx.Conn) error {
 		rollback(ctx, conn)
 		return nil

@@ -33,10 +33,13 @@ func statementsFor(schema string) *statements {
 		version: fill(`SELECT version FROM $S.version`),
 
 		// What a transaction of ours may wait for, and no plan that reads the whole
-		// table: statistics are behind while it grows.
-		limits: `SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true),
+		// table: statistics are behind while it grows. plain takes both back for an
+		// effect's statements.
+		limits: `SELECT set_config('oncefence.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', $1, true),
+			set_config('idle_in_transaction_session_timeout', $2, true),
 			set_config('oncefence.seqscan', current_setting('enable_seqscan'), true), set_config('enable_seqscan', 'off', true)`,
-		plain: `SELECT set_config('enable_seqscan', current_setting('oncefence.seqscan'), true), set_config('lock_timeout', $1, true)`,
+		plain: `SELECT set_config('enable_seqscan', current_setting('oncefence.seqscan'), true),
+			set_config('lock_timeout', current_setting('oncefence.lock_timeout'), true)`,
 
 		// lock notes which keys it got, one digit each, for lockRows, which needs a
 		// snapshot that is later than the locks.
