@@ -62,8 +62,12 @@ var deliveryRules = []Rule{
 			s.roundTrip([]driver.Record{
 				{Value: []byte("none")},
 				{Value: []byte("some"), Headers: []driver.Header{
-					{Key: "b", Value: []byte("1")}, {Key: "a", Value: []byte("2")}, {Key: "b", Value: []byte("3")},
-					{Key: "B", Value: nil}, {Key: "", Value: []byte{}}, {Key: "b", Value: []byte{0, 0xff}},
+					{Key: "b", Value: []byte("1")},
+					{Key: "a", Value: []byte("2")},
+					{Key: "b", Value: []byte("3")},
+					{Key: "B", Value: nil},
+					{Key: "", Value: []byte{}},
+					{Key: "b", Value: []byte{0, 0xff}},
 				}},
 				{Value: []byte("another"), Headers: []driver.Header{{Key: "a", Value: []byte("4")}}},
 			})

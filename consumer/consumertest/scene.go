@@ -172,7 +172,7 @@ func (s *scene) commit(m *member, tp driver.TopicPartition, offset int64, metada
 	var errs []error
 	offsets := []driver.Offset{{TopicPartition: tp, Offset: offset, LeaderEpoch: m.epoch(tp, offset-1), Metadata: metadata}}
 	if !s.within(func() { errs = m.source.Commit(ctx, offsets) }) {
-		return errors.New("Commit does not return, although its context has ended")
+		return errors.New("commit does not return, although its context has ended")
 	}
 	if len(errs) != 1 {
 		return fmt.Errorf("one position got %d answers", len(errs))

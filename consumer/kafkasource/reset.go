@@ -69,6 +69,7 @@ func (s *source) outOfRange(h *holding) driver.Batch {
 		return s.reset(h, e, kgo.EpochOffset{Epoch: -1, Offset: start})
 	case Latest:
 		return s.reset(h, e, kgo.EpochOffset{Epoch: -1, Offset: end})
+	case Default:
 	}
 	return s.fail(h, e)
 }

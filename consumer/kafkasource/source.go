@@ -95,7 +95,7 @@ func newSource(group string, topics []string, o Options) *source {
 		known:    map[string]*topicFacts{},
 		awake:    make(chan struct{}, 1),
 	}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.life, s.end = context.WithCancel(context.Background()) //nolint:forbidigo // the client outlives Start; Close ends it
 	return s
 }
 

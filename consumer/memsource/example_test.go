@@ -27,7 +27,10 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	broker.Produce(driver.Record{Topic: "orders", Value: []byte("an order")})
+	if _, err := broker.Produce(driver.Record{Topic: "orders", Value: []byte("an order")}); err != nil {
+		fmt.Println(err)
+		return
+	}
 
 	for polled := 0; polled < 1; {
 		batches, err := source.Poll(ctx, 100)

@@ -97,7 +97,7 @@ func (b *Broker) Source(group string, topics []string, opts *SourceOptions) *Sou
 		bell:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
-	s.stop, s.cancel = context.WithCancel(context.Background())
+	s.stop, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // the member outlives Start; Close ends it
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.group = b.group(group)

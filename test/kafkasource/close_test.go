@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,26 +28,26 @@ func (m *member) closes() (time.Duration, error) {
 }
 
 func TestCloseIsBounded(t *testing.T) {
-	for what, prepare := range map[string]func(t *testing.T, w *world, cluster *kfake.Cluster, m *member){
-		"the handler does not heed its context": func(t *testing.T, _ *world, _ *kfake.Cluster, m *member) {
+	for what, prepare := range map[string]func(t *testing.T, cluster *kfake.Cluster, s *silence, m *member){
+		"the handler does not heed its context": func(t *testing.T, _ *kfake.Cluster, _ *silence, m *member) {
 			release := make(chan struct{})
 			m.onRevoked = func(context.Context, []driver.TopicPartition) { <-release }
 			t.Cleanup(func() { close(release) })
 			m.holds(1)
 		},
-		"the brokers are gone": func(_ *testing.T, _ *world, cluster *kfake.Cluster, m *member) {
+		"the brokers are gone": func(_ *testing.T, cluster *kfake.Cluster, _ *silence, m *member) {
 			m.holds(1)
 			cluster.Close()
 		},
-		"the brokers do not answer": func(t *testing.T, _ *world, cluster *kfake.Cluster, m *member) {
+		"the brokers do not answer": func(_ *testing.T, _ *kfake.Cluster, s *silence, m *member) {
 			m.holds(1)
-			silence(t, cluster)
+			s.begun.Store(true)
 		},
-		"joining hangs": func(t *testing.T, _ *world, cluster *kfake.Cluster, m *member) {
-			silence(t, cluster)
+		"joining hangs": func(_ *testing.T, _ *kfake.Cluster, s *silence, m *member) {
+			s.begun.Store(true)
 			m.pollFor(200 * time.Millisecond)
 		},
-		"a poll is under way": func(t *testing.T, _ *world, _ *kfake.Cluster, m *member) {
+		"a poll is under way": func(t *testing.T, _ *kfake.Cluster, _ *silence, m *member) {
 			m.holds(1)
 			polled := make(chan error)
 			go func() {
@@ -67,8 +68,9 @@ func TestCloseIsBounded(t *testing.T) {
 					cluster := fake(t)
 					w := newWorld(t, cluster.ListenAddrs())
 					topic := w.make(t, 1)
-					m := w.start(t, name("group"), []string{topic}, &kafkasource.Options{NextGenProtocol: nextGen})
-					prepare(t, w, cluster, m)
+					s := &silence{}
+					m := w.start(t, name("group"), []string{topic}, &kafkasource.Options{NextGenProtocol: nextGen}, kgo.Dialer(s.dial))
+					prepare(t, cluster, s, m)
 					took, err := m.closes()
 					if took > 2*time.Second {
 						t.Errorf("close took %v and says %v", took, err)
@@ -90,23 +92,31 @@ func TestCloseIsBounded(t *testing.T) {
 	}
 }
 
-// silence lets the brokers answer no group request any more.
-func silence(t *testing.T, cluster *kfake.Cluster) {
-	t.Helper()
-	release := make(chan struct{})
-	t.Cleanup(func() { close(release) })
-	for _, key := range []kmsg.Key{kmsg.JoinGroup, kmsg.Heartbeat, kmsg.LeaveGroup, kmsg.OffsetFetch, kmsg.OffsetCommit, kmsg.ConsumerGroupHeartbeat} {
-		cluster.ControlKey(int16(key), func(kmsg.Request) (kmsg.Response, error, bool) {
-			cluster.KeepControl()
-			cluster.SleepControl(func() { <-release })
-			return nil, nil, false
-		})
+// silence is a network on which answers get lost from some moment on.
+type silence struct{ begun atomic.Bool }
+
+func (s *silence) dial(ctx context.Context, network, host string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, host)
+	return &silentConn{conn, s}, err
+}
+
+type silentConn struct {
+	net.Conn
+	silence *silence
+}
+
+func (c *silentConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.silence.begun.Load() {
+			return n, err
+		}
 	}
 }
 
 func TestStartWithoutBrokers(t *testing.T) {
 	// A port where nobody listens.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
