@@ -204,6 +204,9 @@ func (l *loop) answered(it *item, a *fence.Claimed, now time.Time) {
 		return
 	}
 	it.answer = a.Answer
+	if a.Answer != fencedriver.Held {
+		l.notHeld(it)
+	}
 	//exhaustive:enforce
 	switch a.Answer {
 	case fencedriver.New:
@@ -275,8 +278,18 @@ func (l *loop) heldBy(it *item, a *fence.Claimed, now time.Time) {
 	l.notAlone(it)
 	it.alone = false
 	it.stage = stageHeld
-	l.held++
+	if !it.held {
+		it.held = true
+		l.held++
+	}
 	l.timers.add(it, now.Add(wait))
+}
+
+func (l *loop) notHeld(it *item) {
+	if it.held {
+		it.held = false
+		l.held--
+	}
 }
 
 // inDoubt decides by the kind of effect what may happen to a key whose last

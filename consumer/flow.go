@@ -219,8 +219,6 @@ func (l *loop) dropUnstarted(p *partition) {
 			l.timers.remove(it)
 			l.giveBackWaiting(it)
 		case stageHeld:
-			l.held--
-			l.timers.remove(it)
 			l.drop(it)
 		case stageNew, stageWaitLane, stageWaitKey, stageClaimQ, stageSuspect, stageWaitAlone:
 			l.drop(it)

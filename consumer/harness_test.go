@@ -1,7 +1,9 @@
 package consumer_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -199,4 +201,36 @@ func (d *decisions) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return fmt.Sprint(d.counts)
+}
+
+func (d *decisions) gauge() consumer.Gauges {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gauges
+}
+
+// big is a payload of 900 kB.
+var big = bytes.Repeat([]byte("0123456789"), 90_000)
+
+// tightProducer refuses records with more than limit bytes of payload as too
+// large.
+func (b *bench) tightProducer(limit int) driver.Producer {
+	return b.broker.Producer(&memsource.ProducerOptions{OnProduce: func(_ context.Context, r driver.Record) memsource.Fault {
+		if len(r.Value) > limit {
+			return memsource.Fault{Err: fmt.Errorf("%d bytes: %w", len(r.Value), driver.ErrTooLarge)}
+		}
+		return memsource.Fault{}
+	}})
+}
+
+type contextT = context.Context
+
+// failingProducer refuses what fails says.
+func (b *bench) failingProducer(fails func(driver.Record) bool) driver.Producer {
+	return b.broker.Producer(&memsource.ProducerOptions{OnProduce: func(_ context.Context, r driver.Record) memsource.Fault {
+		if fails(r) {
+			return memsource.Fault{Err: errors.New("not enough replicas")}
+		}
+		return memsource.Fault{}
+	}})
 }

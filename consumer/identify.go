@@ -86,7 +86,7 @@ func (d *identifier) original(it *item) {
 // dedupeID returns the id, and for CloudEvents the second part.
 func (d *identifier) dedupeID(rec *driver.Record) (id, second string, err error) {
 	if d.extract != nil {
-		id, err = d.extract(*rec)
+		id, err = extracted(d.extract, rec)
 		return strings.TrimSpace(id), "", err
 	}
 	id, err = oneHeader(rec.Headers, headerID)
@@ -102,6 +102,17 @@ func (d *identifier) dedupeID(rec *driver.Record) (id, second string, err error)
 		return "", "", err
 	}
 	return source, event, nil
+}
+
+// extracted calls the user's function. A panic is an error: one record must not
+// take the process down again and again.
+func extracted(extract func(Record) (string, error), rec *driver.Record) (id string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			id, err = "", fmt.Errorf("consumer.Options.DedupeID panicked with a value of type %T", v)
+		}
+	}()
+	return extract(*rec)
 }
 
 // oneHeader returns the header's value, "" when it is missing, empty or blank.

@@ -76,7 +76,8 @@ type item struct {
 	found     *fencedriver.Record // the record that answered, when it is needed
 	heldSince time.Time
 	tries     int  // of what is being tried again
-	heldTries int  // how often it was asked for while held
+	held      bool // the last answer was held
+	heldTries int  // how often it was asked for since
 	single    bool // failed while others in the same request did not
 
 	doubt      bool  // the effect may have been applied

@@ -258,7 +258,6 @@ func (l *loop) woken(it *item, now time.Time) {
 		}
 		l.enter(it)
 	case stageHeld:
-		l.held--
 		l.toClaim(it)
 	case stageWaitProbe:
 		it.stage = stageReady
@@ -481,6 +480,7 @@ func (l *loop) leave(it *item) {
 	l.open--
 	l.bytes -= it.bytes()
 	l.unhold(it)
+	l.notHeld(it)
 	l.notAlone(it)
 	delete(l.doubts, it)
 	l.leaveLane(it)

@@ -96,8 +96,8 @@ type Options struct {
 	Tenant fence.Part
 	// Scope is the scope of the key: with partition (default), topic, or id.
 	Scope fence.Scope
-	// DedupeID returns a record's dedupe id; "" means missing. An error makes
-	// the record poison: it goes to the dead letters. Nil means the header
+	// DedupeID returns a record's dedupe id; "" means missing. An error or
+	// a panic makes the record poison: it goes to the dead letters. Nil means the header
 	// idempotency-key, else the CloudEvents headers ce_source and ce_id. It is
 	// called from one goroutine at a time and must be a pure function.
 	DedupeID func(r Record) (string, error)

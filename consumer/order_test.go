@@ -57,7 +57,9 @@ func (w *watcher) ordered() bool {
 	return true
 }
 
-func uneven(in effect.Input) time.Duration { return time.Duration(1+in.Origin.Offset*7%11) * time.Millisecond }
+func uneven(in effect.Input) time.Duration {
+	return time.Duration(1+in.Origin.Offset*7%11) * time.Millisecond
+}
 
 func TestOrderByKey(t *testing.T) {
 	for _, kind := range []string{"idempotent", "at-most-once", "at-least-once"} {

@@ -19,6 +19,10 @@ import (
 // record: headers and key, not the value.
 const pointerBytes = 64 << 10
 
+// smallPointerBytes is the second try: what names the record, in a topic that
+// takes very little.
+const smallPointerBytes = 4 << 10
+
 // describe fills what every copy carries.
 func (l *loop) describe(it *item) requeue.Copy {
 	c := requeue.Copy{
@@ -54,6 +58,14 @@ func firstOrigin(own requeue.Origin, first fencedriver.Origin) requeue.Origin {
 	return o
 }
 
+// classText is the class of the outcome, "" if the effect did not run here.
+func classText(it *item) string {
+	if !it.ran {
+		return ""
+	}
+	return it.class.String()
+}
+
 // produceCopy writes the copy of the next attempt to a delay topic.
 func (l *loop) produceCopy(it *item) {
 	c := l.describe(it)
@@ -63,7 +75,7 @@ func (l *loop) produceCopy(it *item) {
 		c.Attempt, c.Step = it.hold.Record().NextAttempt, it.hold.Record().NextStep
 	}
 	c.Delay = it.wait
-	c.Reason, c.Class, c.Error = "retry", it.class.String(), it.verdict.Reason
+	c.Reason, c.Class, c.Error = "retry", classText(it), it.verdict.Reason
 	topic := l.topics.RetryTopic(it.place.Source, it.wait)
 	if topic == "" { // no delay topics: the holder waits itself
 		l.waitInPlace(it, time.Now())
@@ -96,7 +108,7 @@ func (l *loop) move(it *item, delay time.Duration, reason string) {
 // itself; without one the key is buried afterwards.
 func (l *loop) deadLetter(it *item, decision, reason string, cause error) {
 	c := l.describe(it)
-	c.Reason, c.Class, c.Error = reason, it.class.String(), errorText(cause)
+	c.Reason, c.Class, c.Error = reason, classText(it), errorText(cause)
 	if it.doubt {
 		c.Class = "in_doubt"
 	}
@@ -216,16 +228,21 @@ func (l *loop) tooLarge(it *item, now time.Time) {
 	switch {
 	case place.Kind == requeue.DeadLetterTopic && !c.Pointer:
 		l.produce(it, c, place.Topic, pointerBytes)
-	case place.Kind == requeue.DeadLetterTopic:
-		l.produce(it, c, place.Topic, pointerBytes/16)
+	case place.Kind == requeue.DeadLetterTopic && requeue.Size(it.outgoing) > smallPointerBytes:
+		l.produce(it, c, place.Topic, smallPointerBytes)
+	case place.Kind == requeue.DeadLetterTopic: // smaller it does not get
+		it.cause = fmt.Errorf("dead-letter topic %s takes not even a pointer: raise its max.message.bytes: %w", place.Topic, driver.ErrTooLarge)
+		l.opts.Logger.Error("oncefence: "+it.cause.Error(), "source_id", sourceID(it))
+		l.later(it, now)
 	case it.hold != nil:
 		l.opts.Logger.Warn("oncefence: a copy is larger than its retry topic takes: the retry waits in place", "topic", place.Topic, "source_id", sourceID(it))
 		l.waitInPlace(it, now)
 	case it.decision == DecisionMoved:
-		it.outgoing, it.settles, it.hop = Record{}, false, 0
-		it.heldSince = time.Time{}
+		it.outgoing, it.settles, it.heldSince = Record{}, false, time.Time{}
 		it.stage = stageHeld
-		l.held++
+		if it.hop > 0 { // it has not entered its lane
+			it.hop, it.stage = 0, stageWaitDue
+		}
 		l.timers.add(it, now.Add(max(c.Delay, time.Second)))
 	default:
 		it.outgoing, it.settles = Record{}, false
