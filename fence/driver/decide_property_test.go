@@ -60,7 +60,7 @@ func copyOf(r *driver.Record) driver.Record {
 	return *r
 }
 
-const draws = 50_000
+const draws = 20_000
 
 func TestClaimProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))

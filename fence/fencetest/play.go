@@ -265,6 +265,6 @@ func (p *player) scan(what string, filter driver.Filter) error {
 
 func (p *player) marker(what string, update driver.Marker) error {
 	m, err := p.stage.Store.Marker(p.ctx, p.stage.Namespace, update)
-	p.lines = append(p.lines, Line{What: what + ": marker", Record: fmt.Sprint(m.Epoch, m.Format, m.Buckets, m.Partitions, m.Committed)})
+	p.lines = append(p.lines, Line{What: what + ": marker", Record: fmt.Sprint(m.Epoch, m.Format, m.Partitions, m.Committed)})
 	return err
 }
