@@ -44,6 +44,9 @@ func New(source driver.Source, f *fence.Fence, e effect.Effect, opts *Options) (
 	if fenced && f == nil {
 		wrong = multierror.Append(wrong, fmt.Errorf("consumer.New: fence is nil, and effects of kind %s need one", e.Kind()))
 	}
+	if e.Kind() == fencedriver.KindTransactional && f != nil {
+		wrong = multierror.Append(wrong, checkTransactional(f, e))
+	}
 	if fenced && f != nil && f.Retention() != 0 && o.Lease > f.Retention() {
 		wrong = multierror.Append(wrong, fmt.Errorf("consumer.Options.Lease is %v, longer than the fence's retention of %v: a lease is seconds, retention is days", o.Lease, f.Retention()))
 	}
@@ -88,12 +91,23 @@ func (c *Consumer) Run(ctx context.Context) error {
 	detached := context.WithoutCancel(ctx)
 	var wrong *multierror.Error
 	l, err := c.prepare(ctx)
-	if err == nil {
+	if err != nil {
+		err = unlessStopped(ctx, err)
+	} else {
 		err = c.consume(ctx, l)
 	}
 	wrong = multierror.Append(wrong, err)
 	wrong = multierror.Append(wrong, c.close(detached, l))
 	return wrong.ErrorOrNil()
+}
+
+// unlessStopped returns the error of a start, nil if it only says that Run was
+// told to stop before the start was over: that is a clean stop too.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
 }
 
 // prepare opens the fence, checks what can be checked and makes the loop.
@@ -120,6 +134,7 @@ func (c *Consumer) prepare(ctx context.Context) (*loop, error) {
 			return l, err
 		}
 		l.counts = marker.Partitions
+		l.limitTransactions(c.fence)
 	}
 	if l.counts == nil {
 		l.counts = make(map[string]int32)
@@ -161,7 +176,7 @@ func (c *Consumer) consume(ctx context.Context, l *loop) error {
 	if err := c.start(ctx, l); err != nil {
 		stopLoop()
 		<-l.over
-		return err
+		return unlessStopped(ctx, err)
 	}
 	polled := make(chan struct{})
 	go func() {
