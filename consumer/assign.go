@@ -231,7 +231,7 @@ func (l *loop) drained(now time.Time) bool {
 	if late && !l.cutOff {
 		l.cutOff = true
 		l.drainBy = now.Add(min(l.opts.Lease/4, 2*time.Second))
-		for _, c := range l.pool.running(nil) {
+		for _, c := range l.running(nil) {
 			c.end(context.Canceled, context.Canceled, now)
 		}
 		return false

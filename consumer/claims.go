@@ -61,6 +61,10 @@ func (l *loop) laneAhead() int {
 }
 
 func (l *loop) pumpClaims(now time.Time) {
+	if l.kind == fencedriver.KindTransactional {
+		l.pumpTransactions(now)
+		return
+	}
 	for l.claiming < requestsUnderWay {
 		queued := l.claimQ.len() + l.aheadQ.len()
 		if queued == 0 || (l.claiming > 0 && queued < l.opts.BatchSize) {
@@ -92,16 +96,7 @@ func (l *loop) sendClaims(batch []*item) {
 	requests := make([]*fence.Request, len(batch))
 	for i, it := range batch {
 		it.stage = stageClaiming
-		if it.request.Attempt == 0 {
-			it.request = fence.Request{
-				Key: it.key, Kind: l.kind, Attempt: it.attempt, Step: it.step, Lease: l.opts.Lease, Fingerprint: it.fingerprint,
-				InPlace: l.opts.InPlace,
-				Origin: fencedriver.Origin{
-					Source: l.info.System, Topic: it.origin.Topic, Partition: it.origin.Partition, Offset: it.origin.Offset,
-					Timestamp: it.origin.Timestamp.UnixMilli(),
-				},
-			}
-		}
+		l.ask(it)
 		requests[i] = &it.request
 	}
 	l.claiming++
@@ -114,6 +109,21 @@ func (l *loop) sendClaims(batch []*item) {
 		cancel()
 		l.post(func() { l.claimed(batch, answers) })
 	}()
+}
+
+// ask fills in an item's request, unless it is one that was not answered.
+func (l *loop) ask(it *item) {
+	if it.request.Attempt != 0 {
+		return
+	}
+	it.request = fence.Request{
+		Key: it.key, Kind: l.kind, Attempt: it.attempt, Step: it.step, Lease: l.opts.Lease, Fingerprint: it.fingerprint,
+		InPlace: l.opts.InPlace,
+		Origin: fencedriver.Origin{
+			Source: l.info.System, Topic: it.origin.Topic, Partition: it.origin.Partition, Offset: it.origin.Offset,
+			Timestamp: it.origin.Timestamp.UnixMilli(),
+		},
+	}
 }
 
 func (l *loop) claimed(batch []*item, answers []fence.Claimed) {
@@ -237,8 +247,7 @@ func (l *loop) answered(it *item, a *fence.Claimed, now time.Time) {
 	case fencedriver.Conflict:
 		it.conflict = a.Record.Fingerprint
 		it.found = &a.Record
-		l.deadLetter(it, DecisionConflict, "conflict", fmt.Errorf("the key stands for another payload: fingerprint %s, first seen at %s:%d:%d with %s",
-			fence.FormatFingerprint(it.fingerprint), a.Record.Origin.Topic, a.Record.Origin.Partition, a.Record.Origin.Offset, fence.FormatFingerprint(a.Record.Fingerprint)))
+		l.conflicting(it)
 	case fencedriver.IsDead:
 		if a.Record.Attempt >= it.attempt {
 			l.end(it, DecisionDead)

@@ -160,8 +160,13 @@ func (l *loop) pumpMark(now time.Time) {
 // outsideWindow reports whether the absence of a key says nothing: its record
 // is older than sealed keys are kept, and the group was past it before.
 func (l *loop) outsideWindow(it *item) bool {
+	return it.hold.Record().Prior == nil && l.beforeWindow(it)
+}
+
+// beforeWindow is outsideWindow for a key that is absent.
+func (l *loop) beforeWindow(it *item) bool {
 	retention := l.space.Retention()
-	if retention == 0 || it.hold.Record().Prior != nil {
+	if retention == 0 {
 		return false
 	}
 	highest, known := l.highest[fencedriver.TopicPartition{Topic: it.origin.Topic, Partition: it.origin.Partition}]

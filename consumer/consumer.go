@@ -166,7 +166,11 @@ func (c *Consumer) consume(ctx context.Context, l *loop) error {
 	root, cancelEffects := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelEffects()
 	l.info = c.source.Info()
-	l.pool = newPool(root, c.effect, c.opts.Concurrency, l.input)
+	workers := c.opts.Concurrency
+	if l.kind == fencedriver.KindTransactional { // transactions have goroutines of their own
+		workers = 0
+	}
+	l.pool = newPool(root, c.effect, workers, l.input)
 	defer l.pool.close()
 	loopCtx, stopLoop := context.WithCancel(ctx)
 	defer stopLoop()

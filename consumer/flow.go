@@ -142,7 +142,7 @@ func (l *loop) sweepEvery() time.Duration {
 // sweep ends the contexts of effects whose lease or time is over, gives up
 // those that do not return, and frees what waits behind slow ones.
 func (l *loop) sweep(now time.Time) {
-	l.contexts = l.pool.running(l.contexts[:0])
+	l.contexts = l.running(l.contexts[:0])
 	for i, c := range l.contexts {
 		l.contexts[i] = nil
 		ended, _ := c.state()
@@ -180,7 +180,7 @@ func (l *loop) giveBackQueued() {
 // has ended: its record begins again with a claim of its own, when the lease of
 // this one is over.
 func (l *loop) giveUpOn(c *effectContext) {
-	if !l.pool.replace(c) {
+	if !l.replaceTransaction(c) && !l.pool.replace(c) {
 		return
 	}
 	for _, it := range c.items {

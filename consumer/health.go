@@ -35,6 +35,7 @@ const stalled = 10 * time.Second
 func (l *loop) gauges(now time.Time) {
 	g := Gauges{InFlight: l.open, Held: l.held, InDoubt: len(l.doubts), StoreDownSince: l.storeDown}
 	_, g.Running = l.pool.load()
+	g.Running += l.transacting()
 	for _, first := range l.doubts {
 		g.OldestInDoubt = max(g.OldestInDoubt, now.Sub(first))
 	}

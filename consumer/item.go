@@ -71,6 +71,7 @@ type item struct {
 	wake      time.Time
 
 	request   fence.Request
+	shared    *shared // of a Transactional effect
 	hold      *fence.Hold
 	answer    fencedriver.Answer
 	found     *fencedriver.Record // the record that answered, when it is needed

@@ -46,20 +46,23 @@ type loop struct {
 	produceQ queue
 	suspects queue
 
-	claiming  int // claim requests under way
-	claimable int // items in them
-	applying  int
-	producing map[string]bool // topics with a produce request under way
-	holds     int             // claims held
-	pending   int             // of these, records that have not run yet
-	ahead     int             // how many records may be claimed and not have run
-	full      map[*partition]struct{}
-	gone      []*partition // not assigned any more, with deliveries under way
-	open      int          // deliveries not settled
-	bytes     int
-	alone     *item // the suspect that runs, or is being claimed
-	doubts    map[*item]time.Time
-	held      int
+	claiming            int // claim requests under way
+	diffing             int // first payloads that are being read again
+	claimable           int // items in them
+	applying            int
+	producing           map[string]bool // topics with a produce request under way
+	holds               int             // claims held
+	pending             int             // of these, records that have not run yet
+	ahead               int             // how many records may be claimed and not have run
+	full                map[*partition]struct{}
+	gone                []*partition // not assigned any more, with deliveries under way
+	open                int          // deliveries not settled
+	bytes               int
+	transactions        map[*transaction]struct{} // of Transactional effects
+	txRecords, txAtOnce int
+	alone               *item // the suspect that runs, or is being claimed
+	doubts              map[*item]time.Time
+	held                int
 
 	storeRetry time.Time // no requests before, after a failed one
 	storeDown  time.Time // since when the store does not answer
@@ -211,7 +214,7 @@ func (l *loop) nextWake(now time.Time) time.Duration {
 	if now.Before(l.storeRetry) {
 		soon(l.storeRetry)
 	}
-	if _, taken := l.pool.load(); taken > 0 {
+	if _, taken := l.pool.load(); taken > 0 || len(l.transactions) > 0 {
 		soon(l.lastSweep.Add(l.sweepEvery()))
 	}
 	if l.blocked {

@@ -415,6 +415,10 @@ func (l *loop) retrySaid(it *item, now time.Time) {
 }
 
 func (l *loop) waitInPlace(it *item, now time.Time) {
+	if l.kind == fencedriver.KindTransactional {
+		l.waitOutside(it, now)
+		return
+	}
 	it.outgoing = Record{}
 	it.op = fencedriver.Begin
 	it.alone = false
