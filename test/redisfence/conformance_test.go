@@ -22,9 +22,11 @@ func harness(client redis.UniversalClient) fencetest.Harness {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	fencetest.Test(t, harness(connect(t, servers.Redis(t).URL())))
 }
 
 func TestConformanceCluster(t *testing.T) {
+	t.Parallel()
 	fencetest.Test(t, harness(startCluster(t).client(t)))
 }

@@ -19,6 +19,7 @@ import (
 // In a cluster a batch is spread over the nodes and its answers come back in
 // order; each record is on the node of its slot.
 func TestClusterBatch(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	client := c.client(t)
 	store, ns := open(t, client, nil), namespace(t)
@@ -50,6 +51,7 @@ func TestClusterBatch(t *testing.T) {
 
 // While a slot moves to another node its keys are served one by one.
 func TestSlotMoves(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	store, ns := open(t, c.client(t), nil), namespace(t)
 	var claims []driver.Claim
@@ -107,6 +109,7 @@ func TestSlotMoves(t *testing.T) {
 
 // A node that is down fails the items of its slots and no others.
 func TestNodeDown(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: c.addrs, MaxRedirects: 1, DialTimeout: 200 * time.Millisecond, DialerRetries: 1, ReadTimeout: time.Second,
@@ -139,6 +142,7 @@ func TestNodeDown(t *testing.T) {
 
 // A plain client on a cluster's node is told what to do.
 func TestPlainClientOnCluster(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	store := open(t, c.nodes[0], nil)
 	wantErrors(t, store.Claim(t.Context(), namespace(t), claimsOf(1, 50)), "NewClusterClient")
