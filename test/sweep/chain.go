@@ -11,12 +11,14 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/oncefence/oncefence/consumer"
 	"github.com/oncefence/oncefence/internal/fault"
 	"github.com/oncefence/oncefence/internal/fenceurl"
 	"github.com/oncefence/oncefence/requeue"
 	"github.com/oncefence/oncefence/test/sweep/account"
 	"github.com/oncefence/oncefence/test/sweep/ledger"
 	"github.com/oncefence/oncefence/test/sweep/member"
+	"github.com/oncefence/oncefence/test/sweep/takeover"
 )
 
 const (
@@ -46,7 +48,7 @@ type chain struct {
 	source  *account.Source
 	lines   []account.Line
 	cfg     member.Settings
-	watch   *watch
+	watch   *takeover.Watch
 	log     *bytes.Buffer
 	dir     string
 	res     Result
@@ -55,7 +57,7 @@ type chain struct {
 func openChain(ctx context.Context, o Options, combo Combo, seed uint64) (*chain, error) {
 	c := &chain{
 		combo: combo, seed: seed, program: o.Program, random: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // replayed by its seed
-		source: account.NewSource(seed, "o"), watch: newWatch(), log: &bytes.Buffer{}, res: newResult(),
+		source: account.NewSource(seed, "o"), watch: takeover.New(), log: &bytes.Buffer{}, res: newResult(),
 	}
 	var err error
 	if c.dir, err = os.MkdirTemp("", "sweep-"); err != nil {
@@ -107,19 +109,29 @@ func (c *chain) send(ctx context.Context, lines []account.Line) error {
 	return nil
 }
 
+func (c *chain) tell(e member.Event) { c.watch.Tell(c.cfg.Instance, e) }
+
+// died notes the death of the only process that there was.
+func (c *chain) died(at time.Time) {
+	c.watch.Died(c.cfg.Instance, at)
+	c.watch.Restart(at)
+	c.res.Kills++
+}
+
 // fire plays one round: it reports whether the member was killed at the point.
 func (c *chain) fire(ctx context.Context, s shot) (bool, error) {
 	if err := c.send(ctx, c.source.Lines(14+c.random.IntN(10))); err != nil {
 		return false, err
 	}
-	p, err := member.Start(c.program, c.cfg, fmt.Sprintf("%s:%d", s.point, s.nth), c.log, c.watch.tell)
+	p, err := member.Start(c.program, c.cfg, fmt.Sprintf("%s:%d", s.point, s.nth), c.log, c.tell)
 	if err != nil {
 		return false, err
 	}
 	nudged, joined := false, false
-	before := c.watch.seen()
+	seen := func() int { return c.watch.Count(consumer.DecisionNew) + c.watch.Count(consumer.DecisionDone) }
+	before := seen()
 	err = c.wait(ctx, p, func() error {
-		if nudged || c.watch.seen() == before {
+		if nudged || seen() == before {
 			return nil
 		}
 		switch s.point {
@@ -140,8 +152,7 @@ func (c *chain) fire(ctx context.Context, s shot) (bool, error) {
 	if err != nil || !p.Killed() {
 		return false, err
 	}
-	c.watch.died(p.At)
-	c.res.Kills++
+	c.died(p.At)
 	return true, nil
 }
 
@@ -184,7 +195,7 @@ func (c *chain) wait(ctx context.Context, p *member.Process, nudge func() error)
 
 // finish lets a member without faults catch up, and accounts for all lines.
 func (c *chain) finish(ctx context.Context) error {
-	p, err := member.Start(c.program, c.cfg, "", c.log, c.watch.tell)
+	p, err := member.Start(c.program, c.cfg, "", c.log, c.tell)
 	if err != nil {
 		return err
 	}
@@ -195,7 +206,7 @@ func (c *chain) finish(ctx context.Context) error {
 }
 
 func (c *chain) account(ctx context.Context) error {
-	c.res.Resolved, c.res.TakenOver = c.watch.resolved, c.watch.takenOver
+	c.res.TakenOver, c.res.Resolved = c.watch.Samples()
 	if c.combo.Kind == "at-least-once" {
 		t, err := account.Take(ctx, c.broker, nil, c.ledger, c.lines)
 		c.res.Tally = t

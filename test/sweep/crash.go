@@ -30,7 +30,7 @@ func Poison(ctx context.Context, o Options, combo Combo, n, limit int) (res Resu
 		return c.res, err
 	}
 	for c.res.Kills <= limit {
-		p, err := member.Start(c.program, c.cfg, "", c.log, c.watch.tell)
+		p, err := member.Start(c.program, c.cfg, "", c.log, c.tell)
 		if err != nil {
 			return c.res, err
 		}
@@ -40,8 +40,7 @@ func Poison(ctx context.Context, o Options, combo Combo, n, limit int) (res Resu
 		if !p.Killed() {
 			return c.res, c.account(ctx)
 		}
-		c.watch.died(p.At)
-		c.res.Kills++
+		c.died(p.At)
 	}
 	return c.res, fmt.Errorf("the record took down more than %d processes", limit)
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
+
+	"github.com/oncefence/oncefence/test/sweep/takeover"
 )
 
 // sorted returns the combos in the order of the tables.
@@ -27,7 +28,7 @@ func Table(results map[Combo]Result) string {
 		r := results[c]
 		t := r.Tally
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", c.Kind, c.Store, r.Kills, t.Lines, t.Applied, t.Duplicates, t.Conflicts,
-			t.DeadLetters, t.Parked, t.Lost, t.Twice, t.Wrong, Leases(r.TakenOver, Lease), Leases(r.Resolved, Lease))
+			t.DeadLetters, t.Parked, t.Lost, t.Twice, t.Wrong, takeover.Leases(r.TakenOver, Lease), takeover.Leases(r.Resolved, Lease))
 		kills += r.Kills
 	}
 	_ = w.Flush() // to memory
@@ -38,13 +39,6 @@ func Table(results map[Combo]Result) string {
 		}
 	}
 	return out.String()
-}
-
-// Leases is three columns: how many samples, their median and their maximum in
-// leases.
-func Leases(samples []time.Duration, lease time.Duration) string {
-	median, largest := Median(samples)
-	return fmt.Sprintf("%d\t%.1f\t%.1f", len(samples), float64(median)/float64(lease), float64(largest)/float64(lease))
 }
 
 // Verdict is an error that says what broke the promise, or was not tried.

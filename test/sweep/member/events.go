@@ -47,10 +47,13 @@ func newEvents(w io.Writer) *events { return &events{encoder: json.NewEncoder(w)
 
 // Decided implements consumer.Observer.
 func (e *events) Decided(d consumer.Decision) {
+	e.say(Event{Decision: d.Decision, Key: d.Key, Partition: d.OriginPartition, Offset: d.OriginOffset, Reason: d.Reason})
+}
+
+func (e *events) say(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	// Without a parent this process ends soon.
-	_ = e.encoder.Encode(Event{Decision: d.Decision, Key: d.Key, Partition: d.OriginPartition, Offset: d.OriginOffset, Reason: d.Reason})
+	_ = e.encoder.Encode(event) // without a parent this process ends soon
 }
 
 // Delivered implements consumer.Observer.

@@ -143,7 +143,7 @@ func consume(ctx context.Context, cfg Settings, store *fence.Fence, events *even
 	if err != nil {
 		return err
 	}
-	c, err := consumer.New(source, store, run, &consumer.Options{
+	c, err := consumer.New(&told{Source: source, events: events}, store, run, &consumer.Options{
 		Producer: producer, Schedule: requeue.Schedule{Delays: cfg.Delays}, DedupeID: orderID, MissingID: consumer.MissingReject,
 		Scope: fence.ScopeID, Concurrency: 8, BatchSize: 16, Lease: cfg.Lease, MaxCrashes: cfg.MaxCrashes, InPlace: cfg.InPlace,
 		CommitInterval: 20 * time.Millisecond, DrainTimeout: 5 * time.Second, AcceptEpoch: cfg.AcceptEpoch, Observer: events,
