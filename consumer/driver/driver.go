@@ -158,6 +158,14 @@ type Source interface {
 	Close(ctx context.Context) error
 }
 
+// Reader is implemented by sources that can read a record again. The loop uses
+// it to say what differs when one key is used for two payloads.
+type Reader interface {
+	// Read returns the record at an offset, or an error if it is not there any
+	// more. It may be called from any goroutine between Start and Close.
+	Read(ctx context.Context, partition TopicPartition, offset int64) (Record, error)
+}
+
 // TopicSpec says what a retry or dead-letter topic must be like.
 type TopicSpec struct {
 	Topic string
