@@ -2,7 +2,9 @@ package kafkasource
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,7 +32,7 @@ func (s *source) Read(ctx context.Context, tp driver.TopicPartition, offset int6
 	if client == nil {
 		return fail(driver.ErrClosed)
 	}
-	leader, _, err := client.PartitionLeader(tp.Topic, tp.Partition)
+	leader, err := leaderOf(ctx, client, tp)
 	if err != nil {
 		return fail(err)
 	}
@@ -52,9 +54,25 @@ func (s *source) Read(ctx context.Context, tp driver.TopicPartition, offset int6
 		return fail(fetched.Err)
 	}
 	if len(fetched.Records) == 0 || fetched.Records[0].Offset != offset {
-		return fail(fmt.Errorf("the record is not there any more"))
+		return fail(errors.New("the record is not there any more"))
 	}
 	return records(fetched.Records[:1], id)[0], nil
+}
+
+// leaderOf waits until the client knows the partition's leader.
+func leaderOf(ctx context.Context, client *kgo.Client, tp driver.TopicPartition) (int32, error) {
+	for {
+		leader, _, err := client.PartitionLeader(tp.Topic, tp.Partition)
+		if leader >= 0 {
+			return leader, nil
+		}
+		client.ForceMetadataRefresh()
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return 0, fmt.Errorf("the partition has no leader: %w", errors.Join(err, ctx.Err()))
+		}
+	}
 }
 
 func fetchOne(tp driver.TopicPartition, id [16]byte, offset int64) *kmsg.FetchRequest {
