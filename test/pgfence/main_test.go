@@ -52,7 +52,7 @@ var schemas atomic.Int64
 func schema(tb testing.TB, pool *pgxpool.Pool) string {
 	tb.Helper()
 	name := fmt.Sprintf("t%d %q", schemas.Add(1), strings.ToLower(tb.Name()))
-	name = name[:min(len(name), 60)]
+	name = name[:min(len(name), 56)]
 	drop := "DROP SCHEMA IF EXISTS " + pgx.Identifier{name}.Sanitize() + " CASCADE"
 	exec(tb, pool, drop)
 	tb.Cleanup(func() { _, _ = pool.Exec(context.WithoutCancel(tb.Context()), drop) })
