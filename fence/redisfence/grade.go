@@ -70,7 +70,7 @@ func worst(all []driver.Grade) (driver.Grade, error) {
 func gradeOf(ctx context.Context, server redis.Cmdable) (g driver.Grade, err error) {
 	text, err := server.Info(ctx).Result()
 	if err != nil {
-		return g, explain(err)
+		return g, fmt.Errorf("read INFO: %w", err)
 	}
 	info := parseInfo(text)
 	if err := checkServer(info); err != nil {
@@ -84,7 +84,7 @@ func gradeOf(ctx context.Context, server redis.Cmdable) (g driver.Grade, err err
 	before := time.Now()
 	clock, err := server.Time(ctx).Result()
 	if err != nil {
-		return g, explain(err)
+		return g, fmt.Errorf("read TIME: %w", err)
 	}
 	after := time.Now()
 	g.Skew = clock.Sub(before.Add(after.Sub(before) / 2))

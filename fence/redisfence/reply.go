@@ -6,6 +6,9 @@ import (
 	"fmt"
 )
 
+// errForeignReply would mean that a connection mixes up its answers.
+var errForeignReply = errors.New("the reply belongs to another request: unknown whether this one was applied")
+
 var errReply = errors.New("the script's answer has another shape than this release expects: unknown whether it was applied")
 
 // headLen is the length of a reply's first element before the mark: the
@@ -20,7 +23,7 @@ func (c *chunk) check() error {
 			return nil
 		}
 	}
-	return errors.New("the reply belongs to another request: unknown whether this one was applied")
+	return errForeignReply
 }
 
 // now is the server's clock in a checked reply.
@@ -60,7 +63,7 @@ func (n notice) failure() error {
 	case 'u':
 		return unreadable(n.bytes)
 	case 'e':
-		return explain(fmt.Errorf("the server refused it: %s", n.bytes))
+		return fmt.Errorf("refused by the server: %s", n.bytes)
 	}
 	return errReply
 }

@@ -2,6 +2,7 @@ package redisfence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -42,7 +43,22 @@ func failed(chunks []*chunk, err error) []*chunk {
 	return chunks
 }
 
+// exchange runs the script for every chunk and explains what went wrong.
 func exchange(ctx context.Context, client redis.UniversalClient, sc *script, chunks []*chunk) []*chunk {
+	_, cluster := client.(*redis.ClusterClient)
+	chunks = trade(ctx, client, sc, chunks)
+	for _, c := range chunks {
+		if c.err != nil && ctx.Err() != nil { // the client tells that ctx ended, not why
+			c.err = fmt.Errorf("%w: %w", context.Cause(ctx), c.err)
+		}
+		c.err = explain(c.err, cluster)
+	}
+	return chunks
+}
+
+// trade runs the script for every chunk: by its name, by its text where the
+// server does not know it, and key by key where a slot is being moved.
+func trade(ctx context.Context, client redis.UniversalClient, sc *script, chunks []*chunk) []*chunk {
 	send(ctx, client, "evalsha", sc.sha, chunks)
 	var unknown []*chunk
 	for _, c := range chunks {
@@ -60,10 +76,7 @@ func exchange(ctx context.Context, client redis.UniversalClient, sc *script, chu
 		}
 	}
 	if moving > 0 {
-		chunks = sendSplit(ctx, client, sc, chunks)
-	}
-	for _, c := range chunks {
-		c.err = explain(c.err)
+		return sendSplit(ctx, client, sc, chunks)
 	}
 	return chunks
 }
@@ -79,7 +92,7 @@ func sendSplit(ctx context.Context, client redis.UniversalClient, sc *script, ch
 		}
 		all = append(all, c)
 	}
-	return append(all, exchange(ctx, client, sc, again)...)
+	return append(all, trade(ctx, client, sc, again)...)
 }
 
 // send runs the script once for each chunk.
@@ -115,19 +128,22 @@ func send(ctx context.Context, client redis.UniversalClient, verb, body string, 
 	}
 }
 
-// explain adds what a person should do to errors that mean a wrong set-up.
-func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
+// explain says what an error means for the items, and what a person should do
+// where the set-up is wrong. It never says that nothing was applied: the client
+// may have sent the script before, and lost that answer.
+func explain(err error, cluster bool) error {
+	var answer redis.Error
 	switch {
-	case strings.Contains(text, "Error compiling script") || strings.Contains(text, "Unexpected engine in script shebang"):
+	case err == nil || errors.Is(err, errForeignReply):
+		return err
+	case !errors.As(err, &answer):
+		return fmt.Errorf("unknown whether it was applied: %w", err)
+	case strings.Contains(err.Error(), "Error compiling script") || strings.Contains(err.Error(), "Unexpected engine in script shebang"):
 		return fmt.Errorf("this server cannot run the fence's scripts, Redis 7.0 or Valkey 7.2 or later is needed: %w", err)
-	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"):
+	case !cluster && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "MOVED")):
 		return fmt.Errorf("the server is a cluster node: hand in redis.NewClusterClient: %w", err)
 	case redis.HasErrorPrefix(err, "READONLY"):
 		return fmt.Errorf("connected to a replica, a failover may be under way: %w", err)
 	}
-	return err
+	return fmt.Errorf("refused by the server: %w", err)
 }

@@ -3,6 +3,7 @@ package redisfence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -29,7 +30,7 @@ func (s *Store) Scan(ctx context.Context, namespace string, filter driver.Filter
 		for cursor := uint64(0); ; {
 			names, next, err := master.ScanType(ctx, cursor, keyPattern(namespace), scanCount, "string").Result()
 			if err != nil {
-				return explain(err)
+				return fmt.Errorf("scan: %w", err)
 			}
 			mu.Lock()
 			if !stopped {
