@@ -33,7 +33,7 @@ const stalled = 10 * time.Second
 
 // gauges takes the snapshot and reports it.
 func (l *loop) gauges(now time.Time) {
-	g := Gauges{InFlight: l.open, Held: l.held, InDoubt: len(l.doubts), StoreDownSince: l.storeDown}
+	g := Gauges{InFlight: l.open, Held: l.held, InDoubt: len(l.doubts), StoreDownSince: l.storeDown, SkippedOffsets: l.skipped}
 	_, g.Running = l.pool.load()
 	g.Running += l.transacting()
 	for _, first := range l.doubts {

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,7 @@ type loop struct {
 	applying            int
 	producing           map[string]bool // topics with a produce request under way
 	holds               int             // claims held
+	skipped             int64           // offsets that resets have jumped over
 	pending             int             // of these, records that have not run yet
 	ahead               int             // how many records may be claimed and not have run
 	full                map[*partition]struct{}
@@ -301,6 +303,7 @@ func (l *loop) fetched(batches []fetched) {
 		p.fetchErr = f.batch.Err
 		if f.batch.Err != nil {
 			l.opts.Logger.Warn("oncefence: cannot fetch", "topic", p.Topic, "partition", p.Partition, "error", f.batch.Err)
+			l.countSkipped(p, f.batch.Err)
 		}
 		if len(f.items) > 0 || f.batch.Err == nil {
 			if f.batch.LastStable != p.lastStable || f.batch.LastStable == f.batch.HighWatermark {
@@ -325,6 +328,19 @@ func (l *loop) fetched(batches []fetched) {
 	}
 	if delivered > 0 {
 		l.opts.Observer.Delivered(delivered)
+	}
+}
+
+// countSkipped counts what a configured reset has jumped over. The partition
+// goes on, so its error says nothing about its health.
+func (l *loop) countSkipped(p *partition, err error) {
+	var reset interface{ Skipped() (from, to int64) }
+	if !errors.As(err, &reset) {
+		return
+	}
+	if from, to := reset.Skipped(); to >= 0 {
+		p.fetchErr = nil
+		l.skipped += max(0, to-from)
 	}
 }
 

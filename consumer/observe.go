@@ -63,6 +63,7 @@ type Gauges struct {
 	InDoubt        int           // records in doubt that are being resolved
 	OldestInDoubt  time.Duration // since first seen
 	StoreDownSince time.Time     // zero: the store answers
+	SkippedOffsets int64         // that configured resets have jumped over in this run
 	Partitions     []PartitionGauges
 }
 

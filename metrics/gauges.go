@@ -25,8 +25,8 @@ type snapshot struct {
 // gaugeDescs are the metrics that are worked out from the snapshots when they
 // are asked for, so that a partition is gone as soon as it is not assigned.
 type gaugeDescs struct {
-	running, inFlight, held, inDoubt, oldestInDoubt, storeDown *prometheus.Desc
-	committed, mark, lag, partInFlight, paused                 *prometheus.Desc
+	running, inFlight, held, inDoubt, oldestInDoubt, storeDown, skipped *prometheus.Desc
+	committed, mark, lag, partInFlight, paused                          *prometheus.Desc
 }
 
 func newGaugeDescs(constant prometheus.Labels, tenant []string) *gaugeDescs {
@@ -40,6 +40,7 @@ func newGaugeDescs(constant prometheus.Labels, tenant []string) *gaugeDescs {
 		inDoubt:       desc("oncefence_records_in_doubt", "Records of which nobody knows yet whether their effect was applied, and which are being resolved. Parked ones are dead letters and not counted."),
 		oldestInDoubt: desc("oncefence_in_doubt_oldest_seconds", "Time since the oldest of these was first seen; 0 when there is none."),
 		storeDown:     desc("oncefence_store_down_seconds", "How long the fence store has not answered, so that no effect starts; 0 while it answers."),
+		skipped:       desc("oncefence_offsets_skipped", "Offsets that configured resets have jumped over since the consumer started. Anything above 0: records were lost to retention or truncation before they were read."),
 		committed:     desc("oncefence_partition_committed_offset", "Committed position of an assigned partition; missing before the first commit.", "topic", "partition"),
 		mark:          desc("oncefence_partition_mark_offset", "Low-water mark: the position that could be committed; missing before anything is settled.", "topic", "partition"),
 		lag:           desc("oncefence_partition_lag_records", "Offsets between the commit and the last stable offset; missing while not known.", "topic", "partition"),
@@ -49,7 +50,7 @@ func newGaugeDescs(constant prometheus.Labels, tenant []string) *gaugeDescs {
 }
 
 func (d *gaugeDescs) all() []*prometheus.Desc {
-	return []*prometheus.Desc{d.running, d.inFlight, d.held, d.inDoubt, d.oldestInDoubt, d.storeDown, d.committed, d.mark, d.lag, d.partInFlight, d.paused}
+	return []*prometheus.Desc{d.running, d.inFlight, d.held, d.inDoubt, d.oldestInDoubt, d.storeDown, d.skipped, d.committed, d.mark, d.lag, d.partInFlight, d.paused}
 }
 
 // list makes an observer known whose gauges are to be collected.
@@ -65,6 +66,7 @@ func (m *Metrics) list(o *observer) {
 type total struct {
 	running, inFlight, held, inDoubt int
 	oldestInDoubt, storeDown         time.Duration
+	skipped                          int64
 	partitions                       map[driver.TopicPartition]consumer.PartitionGauges
 }
 
@@ -100,6 +102,7 @@ func (t *total) add(s *snapshot, now time.Time) {
 	t.inFlight += s.InFlight
 	t.held += s.Held
 	t.inDoubt += s.InDoubt
+	t.skipped += s.SkippedOffsets
 	if s.InDoubt > 0 {
 		t.oldestInDoubt = max(t.oldestInDoubt, s.OldestInDoubt+now.Sub(s.at))
 	}
@@ -135,6 +138,7 @@ func (m *Metrics) collectGauges(to chan<- prometheus.Metric) {
 		gauge(d.inDoubt, float64(t.inDoubt))
 		gauge(d.oldestInDoubt, t.oldestInDoubt.Seconds())
 		gauge(d.storeDown, t.storeDown.Seconds())
+		gauge(d.skipped, float64(t.skipped))
 		for tp, p := range t.partitions {
 			number := strconv.Itoa(int(tp.Partition))
 			known := func(desc *prometheus.Desc, value int64) {
