@@ -84,6 +84,16 @@ func (w *world) produceKey(key, id string) {
 	}
 }
 
+// produceTo writes a record to one partition.
+func (w *world) produceTo(partition int32, id, value string) {
+	w.t.Helper()
+	_, err := w.broker.ProduceTo(driver.TopicPartition{Topic: topic, Partition: partition},
+		driver.Record{Value: []byte(value), Headers: []driver.Header{{Key: "idempotency-key", Value: []byte(id)}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // order is the order in which rows were written.
 func (w *world) order() (out string) {
 	w.t.Helper()
