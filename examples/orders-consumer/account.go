@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -110,7 +111,7 @@ func deadLetters(ctx context.Context, b *broker) (map[coordinates]string, error)
 		if err != nil {
 			return nil, fmt.Errorf("dead letter at %s:%d:%d: %w", r.Topic, r.Partition, r.Offset, err)
 		}
-		dead[coordinates{c.Origin.Partition, c.Origin.Offset}] = c.Reason
+		dead[coordinates{c.Origin.Partition, c.Origin.Offset}] = cmp.Or(c.Reason, "unknown")
 	}
 	return dead, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -44,10 +43,10 @@ func openBroker(ctx context.Context, addrs []string, runID string) (*broker, err
 		return nil, err
 	}
 	b.client, b.admin = client, kadm.NewClient(client)
-	reach, cancel := context.WithTimeout(ctx, 30*time.Second)
+	reach, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := client.Ping(reach); err != nil {
-		return nil, fmt.Errorf("--brokers: none of %v answers: %w", addrs, err)
+		return nil, fmt.Errorf("--brokers: none of %s answers: %w", joinAddrs(b.addrs), err)
 	}
 	if _, err := b.admin.CreateTopic(reach, partitions, -1, nil, b.topic); err != nil {
 		return nil, fmt.Errorf("create topic %s: %w", b.topic, err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"sync"
@@ -27,9 +26,6 @@ func runChild(raw string) error {
 	if err := json.Unmarshal([]byte(raw), &cfg); err != nil {
 		return fmt.Errorf("%s: %w", childEnv, err)
 	}
-	// Every decision is logged, most of them because of the faults made here:
-	// the example shows what is left.
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		if word, _ := bufio.NewReader(os.Stdin).ReadString('\n'); word != "stop\n" {

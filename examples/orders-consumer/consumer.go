@@ -53,7 +53,7 @@ func consume(ctx context.Context, cfg settings, store *fence.Fence, charge effec
 		Lease:          cfg.Lease,
 		Schedule:       exampleSchedule,
 		CommitInterval: 100 * time.Millisecond,
-		MaxCrashes:     cfg.Crashes + 1,
+		MaxCrashes:     consumer.DefaultMaxCrashes + cfg.Crashes,
 	})
 	if err != nil {
 		return err

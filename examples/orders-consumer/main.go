@@ -16,12 +16,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
 func main() {
+	// Every decision is logged, most of them because of the faults made here:
+	// the example shows what is left.
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	if raw, child := os.LookupEnv(childEnv); child {
 		if err := runChild(raw); err != nil {
 			fmt.Fprintln(os.Stderr, "consumer:", err)
@@ -33,7 +37,7 @@ func main() {
 }
 
 func parent(args []string) int {
-	f, err := parseFlags(args, os.Stderr)
+	f, err := parseFlags(args, os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -47,19 +51,22 @@ func parent(args []string) int {
 	if f.json {
 		log = os.Stderr
 	}
+	quietRedis()
 	res, err := execute(ctx, f, log)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "orders-consumer:", err)
-		return 1
+	if res.Orders > 0 { // the run came to its end, whatever cleaning up met
+		show := res.printTable
+		if f.json {
+			show = res.printJSON
+		}
+		err = errors.Join(res.verdict(), show(os.Stdout), err)
 	}
-	if f.json {
-		err = res.printJSON(os.Stdout)
-	} else {
-		err = res.printTable(os.Stdout)
-	}
-	if err = errors.Join(err, res.verdict()); err != nil {
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "orders-consumer: interrupted:", err)
+	default:
 		fmt.Fprintln(os.Stderr, "orders-consumer: FAILED:", err)
-		return 1
 	}
-	return 0
+	return 1
 }

@@ -40,13 +40,16 @@ type provider struct {
 	mu       sync.Mutex
 	random   *rand.Rand
 	ledger   []booking
-	byEffect map[string]int
+	byEffect map[string]int // place in ledger
+	orders   map[string]bool
+	cents    int64
+	doubles  int // bookings beyond the first of an order
 }
 
 func startProvider(kind string, faultPercent float64) (*provider, error) {
 	p := &provider{
 		dedupes: kind == "idempotent", answers: kind == "probed", faults: faultPercent / 100,
-		random: rand.New(rand.NewPCG(1, 2)), byEffect: make(map[string]int),
+		random: rand.New(rand.NewPCG(1, 2)), byEffect: make(map[string]int), orders: make(map[string]bool),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,6 +109,11 @@ func (p *provider) book(c chargeRequest) booking {
 	}
 	p.byEffect[c.EffectID] = len(p.ledger)
 	p.ledger = append(p.ledger, booking{ID: fmt.Sprintf("ch_%08d", len(p.ledger)+1), EffectID: c.EffectID, OrderID: c.OrderID, AmountCents: c.AmountCents})
+	p.cents += c.AmountCents
+	if p.orders[c.OrderID] {
+		p.doubles++
+	}
+	p.orders[c.OrderID] = true
 	return p.ledger[len(p.ledger)-1]
 }
 
@@ -136,13 +144,5 @@ func writeJSON(w http.ResponseWriter, v any) {
 func (p *provider) books() (charges int, cents int64, doubles int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	seen := make(map[string]bool, len(p.ledger))
-	for _, b := range p.ledger {
-		cents += b.AmountCents
-		if seen[b.OrderID] {
-			doubles++
-		}
-		seen[b.OrderID] = true
-	}
-	return len(p.ledger), cents, doubles
+	return len(p.ledger), p.cents, p.doubles
 }

@@ -7,6 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// quietRedis keeps the client's own log lines off the terminal: what matters of
+// them comes back as errors.
+func quietRedis() { redis.SetLogger(noLog{}) }
+
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
+
 // removeNamespace deletes all keys of a namespace of a Redis fence.
 func removeNamespace(ctx context.Context, url, namespace string) error {
 	opts, err := redis.ParseURL(url)

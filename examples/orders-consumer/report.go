@@ -17,7 +17,7 @@ type result struct {
 	Charges          int     `json:"charges"`
 	ChargedCents     int64   `json:"charged_cents"`
 	DoubleCharges    int     `json:"double_charges"`
-	Kills            int     `json:"kills"`
+	Kills            int     `json:"-"`
 	Seconds          float64 `json:"seconds"`
 	RecordsPerSecond float64 `json:"records_per_second"`
 	Broker           string  `json:"broker"`
@@ -34,6 +34,8 @@ func (r result) verdict() error {
 		return fmt.Errorf("%d orders lost", r.Lost)
 	case r.sum() != r.Orders:
 		return fmt.Errorf("%d lines sent, %d accounted for", r.Orders, r.sum())
+	case r.Charges < r.Applied:
+		return fmt.Errorf("%d orders applied, %d charges in the provider's ledger", r.Applied, r.Charges)
 	}
 	return nil
 }
@@ -74,7 +76,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w}
+	p := &progress{w: w, shown: time.Now()}
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil {
 			p.terminal = info.Mode()&os.ModeCharDevice != 0

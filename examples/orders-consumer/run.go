@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/oncefence/oncefence/fence"
@@ -16,18 +17,22 @@ import (
 // stalled is how long a run may go without any progress before it is given up.
 const stalled = 90 * time.Second
 
+// patience is how long a server may take to answer at the start.
+const patience = 10 * time.Second
+
 // run is one run of the example, as the parent sees it.
 type run struct {
 	flags
-	fenceURL string
-	tempDir  string
-	broker   *broker
-	provider *provider
-	lines    []line
-	ns       fence.Namespace
-	store    *fence.Fence // open in this process only with mem:
-	log      io.Writer
-	progress *progress
+	fenceURL  string
+	tempDir   string // holds the fence, if the run made that
+	fenceFile string // of bolt:PATH, if the run made it
+	broker    *broker
+	provider  *provider
+	lines     []line
+	ns        fence.Namespace
+	store     *fence.Fence // open in this process only with mem:
+	log       io.Writer
+	progress  *progress
 
 	children []*child
 	past     counts // of children that have ended
@@ -48,21 +53,18 @@ func execute(ctx context.Context, f flags, log io.Writer) (result, error) {
 	return res, errors.Join(err, r.cleanUp(context.WithoutCancel(ctx)))
 }
 
-// prepare opens everything but the consumers, and sends the orders.
+// prepare reads the input and opens everything but the consumers.
 func (r *run) prepare(ctx context.Context) (err error) {
 	runID := fmt.Sprintf("%x", time.Now().UnixNano())
-	if r.fenceURL == "" {
-		if r.fenceURL, r.tempDir, err = embeddedFence(); err != nil {
-			return err
-		}
+	if r.input != "" {
+		r.lines, err = readLines(r.input, r.orders)
+	} else {
+		r.lines, err = generate(r.orders, r.duplicates)
 	}
-	store, err := fenceurl.Open(ctx, r.fenceURL)
 	if err != nil {
-		return fmt.Errorf("--fence: %w", err)
+		return err
 	}
-	if r.fenceURL == "mem:" {
-		r.store = store
-	} else if err := store.Close(); err != nil {
+	if err := r.tryFence(ctx); err != nil {
 		return err
 	}
 	if r.broker, err = openBroker(ctx, r.brokers, runID); err != nil {
@@ -79,15 +81,34 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.broker.retries, r.broker.dead = topics.Subscriptions(), topics.DeadLetter(r.broker.topic)
-	if r.provider, err = startProvider(r.kind, r.faults); err != nil {
-		return err
-	}
-	if r.input != "" {
-		r.lines, err = readLines(r.input, r.orders)
-	} else {
-		r.lines, err = generate(r.orders, r.duplicates)
-	}
+	r.provider, err = startProvider(r.kind, r.faults)
 	return err
+}
+
+// tryFence opens the fence and closes it again for the consumers: what is wrong
+// with it shows before any order is sent.
+func (r *run) tryFence(ctx context.Context) (err error) {
+	if r.fenceURL == "" {
+		if r.fenceURL, r.tempDir, err = embeddedFence(); err != nil {
+			return err
+		}
+	}
+	if path, ok := strings.CutPrefix(r.fenceURL, "bolt:"); ok && r.tempDir == "" {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			r.fenceFile = path
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	store, err := fenceurl.Open(ctx, r.fenceURL)
+	if err != nil {
+		return fmt.Errorf("--fence: %w", err)
+	}
+	if r.fenceURL == "mem:" {
+		r.store = store
+		return nil
+	}
+	return store.Close()
 }
 
 // embedded reports whether the fence is new with this run.
@@ -254,6 +275,9 @@ func (r *run) ended() error {
 	for i, c := range r.children {
 		select {
 		case <-c.ended:
+			if c.err == nil {
+				return fmt.Errorf("consumer %d ended by itself, without an error", i)
+			}
 			return fmt.Errorf("consumer %d ended by itself: %w", i, c.err)
 		default:
 		}
@@ -307,7 +331,7 @@ func (r *run) cleanUp(ctx context.Context) error {
 	}
 	if !r.keep {
 		errs = append(errs, removeFence(ctx, r))
-	} else {
+	} else if !r.ns.IsZero() {
 		r.progress.say("kept: fence %s, namespace %s", fenceurl.Redact(r.fenceURL), r.ns.Text())
 	}
 	return errors.Join(errs...)
@@ -316,6 +340,11 @@ func (r *run) cleanUp(ctx context.Context) error {
 func removeFence(ctx context.Context, r *run) error {
 	if r.tempDir != "" {
 		return os.RemoveAll(r.tempDir)
+	}
+	if r.fenceFile != "" {
+		if err := os.Remove(r.fenceFile); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	if ownProcess(r.fenceURL) && !r.ns.IsZero() {
 		return removeNamespace(ctx, r.fenceURL, r.ns.Text())

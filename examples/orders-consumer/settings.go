@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/oncefence/oncefence/internal/fenceurl"
 	"github.com/oncefence/oncefence/requeue"
 )
 
@@ -48,72 +50,84 @@ type flags struct {
 	json       bool
 }
 
-var errUsage = errors.New("usage")
+// flagSet describes the command line. What it parses goes to f and brokers.
+func flagSet(f *flags, brokers *string) *flag.FlagSet {
+	set := flag.NewFlagSet("orders-consumer", flag.ContinueOnError)
+	set.StringVar(brokers, "brokers", "", "Kafka brokers, `HOST:PORT,...`; default: an embedded broker")
+	set.StringVar(&f.fence, "fence", "", "fence store `URL`: mem:, bolt:PATH, redis://HOST:PORT/DB; default: bolt in a temporary folder")
+	set.StringVar(&f.input, "input", "", "orders to send, an NDJSON `FILE`; default: generated ones")
+	set.IntVar(&f.orders, "orders", 10000, "number `N` of orders to generate, or of lines to take from --input (there by default all)")
+	set.Float64Var(&f.duplicates, "duplicates", 20, "`PERCENT` of the generated orders that are sent twice (with --input 0)")
+	set.IntVar(&f.crashes, "crashes", 3, "number `N` of times that a consumer is killed with SIGKILL (with mem: 0)")
+	set.Float64Var(&f.faults, "faults", 5, "`PERCENT` of the payment requests that go wrong")
+	set.StringVar(&f.kind, "kind", "idempotent", "`KIND` of effect: idempotent, probed or at-most-once")
+	set.IntVar(&f.members, "members", 1, "number `N` of consumers in the group")
+	set.BoolVar(&f.keep, "keep", false, "keep topics, group, namespace and fence file")
+	set.BoolVar(&f.json, "json", false, "print one JSON object on standard output, everything else on standard error")
+	set.SetOutput(io.Discard) // the caller prints the error
+	return set
+}
 
+// parseFlags returns the command line with its defaults. For --help it prints
+// the flags to out and returns flag.ErrHelp. Every other error is a sentence
+// about the flag that is wrong.
 func parseFlags(args []string, out io.Writer) (flags, error) {
 	var f flags
 	var brokers string
-	set := flag.NewFlagSet("orders-consumer", flag.ContinueOnError)
-	set.SetOutput(out)
-	set.StringVar(&brokers, "brokers", "", "Kafka brokers, `HOST:PORT,...`; default: an embedded broker")
-	set.StringVar(&f.fence, "fence", "", "fence store `URL`: mem:, bolt:PATH, redis://HOST:PORT/DB; default: bolt in a temporary folder")
-	set.StringVar(&f.input, "input", "", "orders to send, an NDJSON `FILE`; default: generated ones")
-	set.IntVar(&f.orders, "orders", 0, "`number` of orders to generate (default 10000), or of lines to take from --input (default all)")
-	set.Float64Var(&f.duplicates, "duplicates", -1, "`percent` of the generated orders that are sent twice (default 20; 0 with --input)")
-	set.IntVar(&f.crashes, "crashes", -1, "how `often` a consumer is killed with SIGKILL (default 3; 0 with mem:)")
-	set.Float64Var(&f.faults, "faults", 5, "`percent` of the payment requests that go wrong")
-	set.StringVar(&f.kind, "kind", "idempotent", "`kind` of effect: idempotent, probed or at-most-once")
-	set.IntVar(&f.members, "members", 1, "`number` of consumers in the group")
-	set.BoolVar(&f.keep, "keep", false, "keep topics, group, namespace and fence file")
-	set.BoolVar(&f.json, "json", false, "print one JSON object on standard output, everything else on standard error")
-	if err := set.Parse(args); err != nil {
-		return f, fmt.Errorf("%w: %w", errUsage, err)
+	set := flagSet(&f, &brokers)
+	switch err := set.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, "orders-consumer charges orders exactly once while its consumers are killed.\nWithout flags it needs no server. Flags:\n\n")
+		set.SetOutput(out)
+		set.PrintDefaults()
+		return f, err
+	case err != nil:
+		return f, fmt.Errorf("%w; --help lists the flags", err)
+	case set.NArg() > 0:
+		return f, fmt.Errorf("unexpected argument %q; --help lists the flags", set.Arg(0))
 	}
-	if set.NArg() > 0 {
-		return f, fmt.Errorf("%w: unexpected argument %q", errUsage, set.Arg(0))
-	}
-	if brokers != "" {
+	given := make(map[string]bool)
+	set.Visit(func(flag *flag.Flag) { given[flag.Name] = true })
+	if given["brokers"] {
 		f.brokers = strings.Split(brokers, ",")
+	}
+	if f.input != "" && !given["duplicates"] {
+		f.duplicates = 0
+	}
+	if f.input != "" && !given["orders"] {
+		f.orders = 0 // all
+	} else if f.orders < 1 {
+		return f, fmt.Errorf("--orders is %d: it must be positive", f.orders)
+	}
+	if f.fence == "mem:" && !given["crashes"] {
+		f.crashes = 0
 	}
 	return f, f.check()
 }
 
-// check fills in the defaults and says what cannot be.
+// check says what cannot be.
 func (f *flags) check() error {
-	if f.duplicates == -1 {
-		f.duplicates = 20
-		if f.input != "" {
-			f.duplicates = 0
-		}
-	}
-	if f.orders == 0 && f.input == "" {
-		f.orders = 10000
-	}
-	mem := f.fence == "mem:"
-	if f.crashes == -1 {
-		f.crashes = 3
-		if mem {
-			f.crashes = 0
-		}
-	}
+	scheme, _, isURL := strings.Cut(f.fence, ":")
 	switch {
-	case f.orders < 0:
-		return fmt.Errorf("%w: --orders is %d: it must be positive", errUsage, f.orders)
+	case slices.Contains(f.brokers, ""):
+		return fmt.Errorf("--brokers is %q: give HOST:PORT, several with commas and nothing else between them", strings.Join(f.brokers, ","))
+	case f.fence != "" && (!isURL || !slices.Contains([]string{"mem", "bolt", "redis", "rediss"}, scheme)):
+		return fmt.Errorf("--fence is %s: use mem:, bolt:PATH or redis://HOST:PORT/DB", fenceurl.Redact(f.fence))
 	case f.duplicates < 0 || f.duplicates > 100:
-		return fmt.Errorf("%w: --duplicates is %v: it must be from 0 to 100", errUsage, f.duplicates)
+		return fmt.Errorf("--duplicates is %v: it must be from 0 to 100", f.duplicates)
 	case f.input != "" && f.duplicates != 0:
-		return fmt.Errorf("%w: --duplicates is for generated orders: with --input it must be 0", errUsage)
+		return errors.New("--duplicates is for generated orders: with --input it must be 0")
 	case f.faults < 0 || f.faults > 100:
-		return fmt.Errorf("%w: --faults is %v: it must be from 0 to 100", errUsage, f.faults)
+		return fmt.Errorf("--faults is %v: it must be from 0 to 100", f.faults)
 	case f.crashes < 0:
-		return fmt.Errorf("%w: --crashes is %d: it must not be negative", errUsage, f.crashes)
-	case mem && f.crashes > 0:
-		return fmt.Errorf("%w: --fence mem: forgets everything when its process is killed, so --crashes must be 0: use bolt: or redis:", errUsage)
+		return fmt.Errorf("--crashes is %d: it must not be negative", f.crashes)
+	case f.fence == "mem:" && f.crashes > 0:
+		return errors.New("--fence mem: forgets everything when its process is killed, so --crashes must be 0: use bolt: or redis:")
 	case f.members < 1 || f.members > partitions:
-		return fmt.Errorf("%w: --members is %d: it must be from 1 to %d, the number of partitions", errUsage, f.members, partitions)
+		return fmt.Errorf("--members is %d: it must be from 1 to %d, the number of partitions", f.members, partitions)
 	}
 	if _, err := (&payments{}).effect(f.kind); err != nil {
-		return fmt.Errorf("%w: --kind: %w", errUsage, err)
+		return fmt.Errorf("--kind: %w", err)
 	}
 	return nil
 }
