@@ -14,7 +14,8 @@ import (
 	"github.com/oncefence/oncefence/test/servers"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
+// mainOfTests is TestMain, unless this process is a child.
+func mainOfTests(m *testing.M) { servers.Main(m) }
 
 // connect opens a pool that is closed at the end of the test.
 func connect(tb testing.TB, url string, tweaks ...func(*pgxpool.Config)) *pgxpool.Pool {
