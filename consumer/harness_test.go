@@ -223,7 +223,10 @@ func (b *bench) tightProducer(limit int) driver.Producer {
 	}})
 }
 
-type contextT = context.Context
+type (
+	contextT = context.Context
+	recordT  = driver.Record
+)
 
 // failingProducer refuses what fails says.
 func (b *bench) failingProducer(fails func(driver.Record) bool) driver.Producer {
