@@ -296,14 +296,17 @@ func (l *loop) fetched(batches []fetched) {
 	delivered := 0
 	for i := range batches {
 		f := &batches[i]
+		skipped := l.countSkipped(f.batch.Err)
 		p := l.parts[f.batch.TopicPartition]
 		if p == nil || p.generation != f.batch.Generation || p.leaving || l.stopping {
 			continue // of an assignment that is over
 		}
 		p.fetchErr = f.batch.Err
+		if skipped { // it goes on
+			p.fetchErr = nil
+		}
 		if f.batch.Err != nil {
 			l.opts.Logger.Warn("oncefence: cannot fetch", "topic", p.Topic, "partition", p.Partition, "error", f.batch.Err)
-			l.countSkipped(p, f.batch.Err)
 		}
 		if len(f.items) > 0 || f.batch.Err == nil {
 			if f.batch.LastStable != p.lastStable || f.batch.LastStable == f.batch.HighWatermark {
@@ -331,17 +334,19 @@ func (l *loop) fetched(batches []fetched) {
 	}
 }
 
-// countSkipped counts what a configured reset has jumped over. The partition
-// goes on, so its error says nothing about its health.
-func (l *loop) countSkipped(p *partition, err error) {
+// countSkipped counts what a configured reset has jumped over, also when the
+// assignment that was reset is over, and reports whether err was that.
+func (l *loop) countSkipped(err error) bool {
 	var reset interface{ Skipped() (from, to int64) }
 	if !errors.As(err, &reset) {
-		return
+		return false
 	}
-	if from, to := reset.Skipped(); to >= 0 {
-		p.fetchErr = nil
-		l.skipped += max(0, to-from)
+	from, to := reset.Skipped()
+	if to < 0 {
+		return false
 	}
+	l.skipped += max(0, to-from)
+	return true
 }
 
 // arrive starts an item on its way.
