@@ -35,7 +35,7 @@ func drawMove(t *rapid.T) fencetest.Move {
 		m.Marker = driver.Marker{
 			Epoch: [16]byte{rapid.ByteRange(1, 3).Draw(t, "epoch")}, Format: driver.FormatVersion,
 			Partitions: map[string]int32{"orders": rapid.Int32Range(0, 9).Draw(t, "partitions")},
-			Committed:  map[driver.TopicPartition]int64{{Topic: "orders", Partition: rapid.Int32Range(0, 2).Draw(t, "partition")}: rapid.Int64Range(-1, 99).Draw(t, "offset")},
+			Committed:  map[driver.TopicPartition]int64{{Topic: "orders", Partition: rapid.Int32Range(0, 2).Draw(t, "partition")}: rapid.Int64Range(0, 99).Draw(t, "offset")},
 		}
 	case fencetest.MovePurge:
 	}

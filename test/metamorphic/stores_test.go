@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncefence/oncefence/fence/boltfence"
 	"github.com/oncefence/oncefence/fence/driver"
 	"github.com/oncefence/oncefence/fence/fencetest"
 	"github.com/oncefence/oncefence/fence/memfence"
+	"github.com/oncefence/oncefence/fence/pgfence"
 	"github.com/oncefence/oncefence/fence/redisfence"
 	"github.com/oncefence/oncefence/test/servers"
 )
@@ -32,6 +34,8 @@ var subjects = []subject{
 	{"bolt behind faults", faulty(openBolt), 10 * time.Millisecond, 40},
 	{"redis", openRedis, 10 * time.Millisecond, 40},
 	{"redis behind faults", faulty(openRedis), 10 * time.Millisecond, 40},
+	{"postgres", openPostgres, 10 * time.Millisecond, 40},
+	{"postgres behind faults", faulty(openPostgres), 10 * time.Millisecond, 40},
 }
 
 func openBolt(t *testing.T) driver.Store {
@@ -55,6 +59,20 @@ func openRedis(t *testing.T) driver.Store {
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { _ = client.Close() })
 	store, err := redisfence.NewStore(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+func openPostgres(t *testing.T) driver.Store {
+	pool, err := pgxpool.New(t.Context(), servers.Postgres(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store, err := pgfence.NewStore(pool, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
