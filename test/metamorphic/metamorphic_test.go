@@ -22,8 +22,9 @@ import (
 func TestStores(t *testing.T) {
 	for _, s := range subjects {
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			store := s.open(t) // servers start one after the other
 			t.Parallel()
-			compare(t, t.Context(), s.open(t), s)
+			compare(t, t.Context(), store, s)
 		})
 	}
 }
