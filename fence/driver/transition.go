@@ -34,7 +34,9 @@ const (
 	// HandOver makes the record requeued(Attempt): the copy was acknowledged.
 	HandOver
 	// Bury makes the record dead(Attempt): the dead letter was acknowledged. On
-	// a record that is dead already it raises the attempt.
+	// a record that is dead in doubt already it raises the attempt. Without
+	// doubt that is refused: the key was resolved meanwhile and is open to
+	// higher attempts, a replay's copy among them.
 	Bury
 	// Seal makes the record done.
 	Seal
@@ -175,8 +177,10 @@ func (t *Transition) Decide(found *Record, now int64) (next *Record, answer Appl
 		if mine {
 			next = t.end(Dead, found, now)
 		} else if found.State == Dead && found.Token == t.Token {
-			answer.Outcome = Repeated
-			if t.Attempt > found.Attempt {
+			switch {
+			case t.Attempt <= found.Attempt:
+				answer.Outcome = Repeated
+			case found.InDoubt:
 				next = found.with(func(r *Record) { r.Attempt = t.Attempt })
 			}
 		}

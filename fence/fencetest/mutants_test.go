@@ -238,6 +238,12 @@ var mutants = map[string]mutant{
 			*next = found
 		}
 	})},
+	"a bury raises a resolved key": {rule: "bury/raises", bend: said(nil, func(t *driver.Transition, found *record, a *driver.Applied, next **record) {
+		if t.Op == driver.Bury && found.State == driver.Dead && found.Token == t.Token && t.Attempt > found.Attempt {
+			found.Attempt = t.Attempt
+			a.Outcome, *next = driver.OK, found
+		}
+	})},
 	"a seal keeps the step":          {rule: "seal/written", bend: said(nil, sealKeeps)},
 	"a seal after the lease is lost": {rule: "seal/ended-lease", bend: said(onlyAlive(driver.Seal), nil)},
 	"a seal sent again is refused":   {rule: "seal/repeated", bend: repeatedRefused(driver.Seal)},

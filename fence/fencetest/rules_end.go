@@ -116,7 +116,7 @@ var endRules = []Rule{
 		},
 	},
 	{
-		Name: "bury/raises", Says: "bury on a dead record with its token raises the attempt, never lowers it, and keeps the doubt",
+		Name: "bury/raises", Says: "bury on a record that is dead in doubt, with its token, raises the attempt, never lowers it, and keeps the doubt; once the doubt is resolved it raises nothing, so that a replay's copy finds the key open",
 		check: func(s *scene) {
 			h := s.hold(driver.New, s.key(), attempt(2))
 			h.does(driver.Bury, doubtful)
@@ -131,6 +131,13 @@ var endRules = []Rule{
 			s.does(driver.Refused, h.says(driver.Bury, raise(9), stranger))
 			s.equal("after a bury at 3 and a stranger's at 9", h.get(), want)
 			s.answers(driver.IsDead, h.key(), attempt(5))
+
+			h.does(driver.Resolve)
+			resolved := h.get()
+			s.does(driver.Repeated, h.says(driver.Bury, raise(5)))
+			s.does(driver.Refused, h.says(driver.Bury, raise(7)))
+			s.equal("after a bury at 7 of a resolved key", h.get(), resolved)
+			s.answers(driver.New, h.key(), attempt(6))
 		},
 	},
 }

@@ -181,8 +181,8 @@ local function move(i, body)
     return resolve(i, r, body)
   elseif op == 'D' and same and r.state == 'dead' then
     local attempt = sub(body, 1, 4)
-    if unpack('>I4', attempt) > r.attempt then
-      return wrote(i, put(KEYS[i], splice(found, r.z + 30, attempt), r.doubt and 0 or r.expire), found)
+    if unpack('>I4', attempt) > r.attempt and r.doubt then -- doubt has no end
+      return wrote(i, put(KEYS[i], splice(found, r.z + 30, attempt), 0), found)
     end
   elseif not mine then
     return note(i, 'n', found)
