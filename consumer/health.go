@@ -3,6 +3,7 @@ package consumer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -70,11 +71,28 @@ func (l *loop) stuckPartition(p *partition, now time.Time) (stuck, bool) {
 	if it.stage == stageWaitDue || now.Sub(p.headSince) < l.opts.StuckAfter {
 		return s, false
 	}
-	s.offset, s.why = it.rec.Offset, it.stage.String()
+	s.offset, s.why = it.rec.Offset, l.waitsFor(it).String()
 	if it.cause != nil {
 		s.why += ": " + errorText(it.cause)
 	}
 	return s, true
+}
+
+// waitsFor is an item's stage as a person sees it: a key that another process
+// holds is also asked for again and again, and the loop does not know when a
+// worker starts.
+func (l *loop) waitsFor(it *item) stage {
+	if it.held {
+		return stageHeld
+	}
+	if it.stage == stageRunQ {
+		for _, c := range l.pool.running(nil) {
+			if slices.Contains(c.items, it) {
+				return stageRunning
+			}
+		}
+	}
+	return it.stage
 }
 
 var stageNames = [...]string{
