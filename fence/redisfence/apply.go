@@ -18,7 +18,7 @@ func (s *Store) Apply(ctx context.Context, namespace string, transitions []drive
 		}
 		return out
 	}
-	client := s.renewals
+	client, confirm := s.renewals, false
 	digest := func(i int) *driver.Digest { return &transitions[i].Key }
 	for i := range transitions {
 		t := &transitions[i]
@@ -28,6 +28,7 @@ func (s *Store) Apply(ctx context.Context, namespace string, transitions []drive
 		if t.Op != driver.Renew {
 			client = s.client
 		}
+		confirm = confirm || confirms(t.Op)
 	}
 	code := &coder{
 		common: func(dst []byte, i int) []byte { return appendMove(dst, &transitions[i]) },
@@ -37,7 +38,7 @@ func (s *Store) Apply(ctx context.Context, namespace string, transitions []drive
 	for _, c := range chunks {
 		s.fill(c, namespace, digest, code)
 	}
-	for _, c := range s.run(ctx, client, applyScript, chunks) {
+	for _, c := range s.call(client, applyScript, confirm).run(ctx, chunks) {
 		readApplied(c, transitions, out)
 	}
 	return out
@@ -193,6 +194,9 @@ func readApplied(c *chunk, transitions []driver.Transition, out []driver.Applied
 			notices[i].applied(&transitions[c.item(i)], answer)
 		default:
 			answer.Now, answer.Outcome = c.now(), driver.OK
+		}
+		if c.short != nil && answer.Err == nil && answer.Outcome != driver.Refused && confirms(transitions[c.item(i)].Op) {
+			*answer = driver.Applied{Now: answer.Now, Err: c.short}
 		}
 	}
 }

@@ -24,6 +24,7 @@ type chunk struct {
 	mark  string   // echoed by the script, so that an answer can never be another's
 	reply []any
 	err   error
+	short error // it ran, and too few replicas confirmed it
 }
 
 // item says which item of the batch the chunk's i-th key is.

@@ -26,7 +26,7 @@ func (s *Store) Claim(ctx context.Context, namespace string, claims []driver.Cla
 	for _, c := range chunks {
 		s.fill(c, namespace, digest, code)
 	}
-	for _, c := range s.run(ctx, s.client, claimScript, chunks) {
+	for _, c := range s.call(s.client, claimScript, true).run(ctx, chunks) {
 		readClaims(c, claims, out)
 	}
 	return out
@@ -68,6 +68,9 @@ func readClaims(c *chunk, claims []driver.Claim, out []driver.Claimed) {
 	err := c.err
 	if err == nil {
 		notices, err = c.notices()
+	}
+	if err == nil {
+		err = c.short // also of answers: what they rest on may be lost
 	}
 	if err != nil {
 		for i := range c.keys {

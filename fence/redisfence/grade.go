@@ -20,8 +20,9 @@ import (
 // Snapshots alone are volatile: the last answers are not in them. An
 // append-only file survives the process; with appendfsync always it survives
 // the machine. Redis answers before its replicas have the write, so replicas
-// are named in Detail and never raise the level. A server that cannot run the
-// fence's scripts, or is a replica, is an error.
+// raise the level only with Options.WaitReplicas, and only of a server that
+// keeps a file: one that starts empty empties its replicas. A server that
+// cannot run the fence's scripts, or is a replica, is an error.
 func (s *Store) Grade(ctx context.Context) (driver.Grade, error) {
 	if s.closed.Load() {
 		return driver.Grade{}, driver.ErrClosed
@@ -32,6 +33,9 @@ func (s *Store) Grade(ctx context.Context) (driver.Grade, error) {
 		g, err := gradeOf(ctx, master)
 		if err != nil {
 			return err
+		}
+		if s.replicas > 0 && g.Level >= driver.GradeRestart {
+			g.Level, g.Detail = driver.GradeReplicated, fmt.Sprintf("confirmed by %d replicas; %s", s.replicas, g.Detail)
 		}
 		mu.Lock()
 		defer mu.Unlock()

@@ -26,7 +26,7 @@ func (s *Store) Marker(ctx context.Context, namespace string, update driver.Mark
 	for tp, offset := range update.Committed {
 		c.args = append(c.args, fmt.Sprintf("c:%d:%s", tp.Partition, tp.Topic), strconv.FormatInt(max(offset, 0), 10))
 	}
-	c = s.run(ctx, s.client, markerScript, []*chunk{c})[0]
+	c = s.call(s.client, markerScript, false).run(ctx, []*chunk{c})[0]
 	if c.err != nil {
 		return driver.Marker{}, c.err
 	}

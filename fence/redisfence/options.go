@@ -3,6 +3,7 @@ package redisfence
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,6 +24,18 @@ type Options struct {
 	// namespace's marker: another number finds none of the records and is
 	// refused when the namespace is opened.
 	Buckets int
+	// WaitReplicas is the number of replicas that must have a claim before it
+	// is answered, and a seal, hand-over, bury or resolution before it is
+	// reported as written; 0 is none, negative is refused. What too few confirm
+	// in time is an error for its items, and stays written: send it again. With
+	// another implementation of the client than the two of NewStore it is
+	// refused. Redis elects the replica that has most, but WAIT is no consensus:
+	// a failover that does not choose one of those that confirmed still loses.
+	WaitReplicas int
+	// WaitTimeout is how long the replicas may take; 0 is DefaultWaitTimeout
+	// (1 s), negative is refused, and so is what is not below the client's
+	// ReadTimeout.
+	WaitTimeout time.Duration
 	// Fence holds the options of the fence that New returns. NewStore does not
 	// look at it.
 	Fence *fence.Options
@@ -67,11 +80,14 @@ func NewStore(client redis.UniversalClient, opts *Options) (*Store, error) {
 	if s.buckets < 1 || s.buckets > maxBuckets {
 		return nil, fmt.Errorf("redisfence.Options.Buckets is %d: use 1 to %d, or 0 for %d", s.buckets, maxBuckets, DefaultBuckets)
 	}
+	if err := s.confirmBy(opts); err != nil {
+		return nil, err
+	}
 	switch c := client.(type) {
 	case nil:
 		return nil, errors.New("redisfence: the client is nil")
 	case *redis.Client:
-		if err := checkTimeout(c.Options().ReadTimeout); err != nil {
+		if err := s.checkTimeout(c.Options().ReadTimeout); err != nil {
 			return nil, err
 		}
 		s.renewals, s.own, s.byBucket = redis.NewClient(renewalOptions(c.Options())), true, false
@@ -80,12 +96,44 @@ func NewStore(client redis.UniversalClient, opts *Options) (*Store, error) {
 		if o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
 			return nil, errors.New("redisfence: the cluster client reads from replicas (ReadOnly, RouteByLatency or RouteRandomly), which are behind: a sealed key would be run again; leave these options off")
 		}
-		if err := checkTimeout(o.ReadTimeout); err != nil {
+		if err := s.checkTimeout(o.ReadTimeout); err != nil {
 			return nil, err
 		}
 		s.renewals, s.own = redis.NewClusterClient(renewalClusterOptions(o)), true
 	case *redis.Ring:
 		return nil, errors.New("redisfence: *redis.Ring moves the keys of a shard that is down to another one, where every sealed key would be run again; use redis.NewClient, redis.NewFailoverClient or redis.NewClusterClient")
+	default:
+		if s.replicas > 0 {
+			return nil, fmt.Errorf("redisfence.Options.WaitReplicas needs *redis.Client or *redis.ClusterClient: with a %T nobody knows which connection WAIT travels on", client)
+		}
 	}
 	return s, nil
+}
+
+// confirmBy takes what is said about replicas.
+func (s *Store) confirmBy(opts *Options) error {
+	s.timeout = DefaultWaitTimeout
+	if opts == nil {
+		return nil
+	}
+	if opts.WaitReplicas < 0 || opts.WaitTimeout < 0 {
+		return fmt.Errorf("redisfence.Options.WaitReplicas is %d and WaitTimeout %v: neither may be negative", opts.WaitReplicas, opts.WaitTimeout)
+	}
+	s.replicas = opts.WaitReplicas
+	if opts.WaitTimeout > 0 {
+		s.timeout = opts.WaitTimeout
+	}
+	return nil
+}
+
+// checkTimeout sees the client's ReadTimeout as the client keeps it: none
+// stands there as zero or less.
+func (s *Store) checkTimeout(read time.Duration) error {
+	if read <= 0 {
+		return errors.New("redisfence: the client's ReadTimeout is off: a lost reply would be waited for without end; set one, or leave it 0 for the client's default")
+	}
+	if s.replicas > 0 && s.timeout >= read {
+		return fmt.Errorf("redisfence.Options.WaitTimeout is %v and the client's ReadTimeout %v: the client would give up first; make it shorter", s.timeout, read)
+	}
+	return nil
 }

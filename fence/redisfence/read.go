@@ -36,7 +36,7 @@ func (s *Store) read(ctx context.Context, namespace string, keys []driver.Digest
 	for _, c := range chunks {
 		s.fill(c, namespace, digest, nil)
 	}
-	for _, c := range s.run(ctx, s.client, getScript, chunks) {
+	for _, c := range s.call(s.client, getScript, false).run(ctx, chunks) {
 		if c.err != nil {
 			return c.err
 		}

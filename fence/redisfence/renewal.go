@@ -1,7 +1,6 @@
 package redisfence
 
 import (
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -9,15 +8,6 @@ import (
 
 // renewalConns is enough: a fence renews from one goroutine per namespace.
 const renewalConns = 4
-
-// checkTimeout sees the options as the client keeps them: no time-out stands
-// there as zero or less.
-func checkTimeout(read time.Duration) error {
-	if read <= 0 {
-		return errors.New("redisfence: the client's ReadTimeout is off: a lost reply would be waited for without end; set one, or leave it 0 for the client's default")
-	}
-	return nil
-}
 
 // renewalOptions copies the options of a client for a second one. A client
 // keeps its options with the defaults filled in and with zero for what is off;

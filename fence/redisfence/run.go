@@ -5,24 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// run sends one script for every chunk, in one flush to each node, and fills
+// call is how the chunks of one batch reach the server.
+type call struct {
+	client   redis.UniversalClient
+	script   *script
+	replicas int // that must confirm what was written; 0: none
+	timeout  time.Duration
+}
+
+// run sends the script for every chunk, in one flush to each node, and fills
 // in the replies and errors. It answers the chunks with which that happened:
 // some may have been split. When ctx ends it returns at once; what was on the
 // wire is unknown then.
-func (s *Store) run(ctx context.Context, client redis.UniversalClient, sc *script, chunks []*chunk) []*chunk {
+func (c call) run(ctx context.Context, chunks []*chunk) []*chunk {
 	if err := ctx.Err(); err != nil {
 		return failed(chunks, fmt.Errorf("not sent: %w", context.Cause(ctx)))
 	}
 	if ctx.Done() == nil {
-		return exchange(ctx, client, sc, chunks)
+		return c.exchange(ctx, chunks)
 	}
 	// The client itself looks at ctx only between its attempts.
 	done := make(chan []*chunk, 1)
-	go func() { done <- exchange(ctx, client, sc, chunks) }()
+	go func() { done <- c.exchange(ctx, chunks) }()
 	select {
 	case chunks = <-done:
 		return chunks
@@ -44,88 +53,87 @@ func failed(chunks []*chunk, err error) []*chunk {
 }
 
 // exchange runs the script for every chunk and explains what went wrong.
-func exchange(ctx context.Context, client redis.UniversalClient, sc *script, chunks []*chunk) []*chunk {
-	_, cluster := client.(*redis.ClusterClient)
-	chunks = trade(ctx, client, sc, chunks)
-	for _, c := range chunks {
-		if c.err != nil && ctx.Err() != nil { // the client tells that ctx ended, not why
-			c.err = fmt.Errorf("%w: %w", context.Cause(ctx), c.err)
+func (c call) exchange(ctx context.Context, chunks []*chunk) []*chunk {
+	_, cluster := c.client.(*redis.ClusterClient)
+	chunks = c.trade(ctx, chunks)
+	for _, k := range chunks {
+		if k.err != nil && ctx.Err() != nil { // the client tells that ctx ended, not why
+			k.err = fmt.Errorf("%w: %w", context.Cause(ctx), k.err)
 		}
-		c.err = explain(c.err, cluster)
+		k.err = explain(k.err, cluster)
 	}
 	return chunks
 }
 
 // trade runs the script for every chunk: by its name, by its text where the
 // server does not know it, and key by key where a slot is being moved.
-func trade(ctx context.Context, client redis.UniversalClient, sc *script, chunks []*chunk) []*chunk {
-	send(ctx, client, "evalsha", sc.sha, chunks)
+func (c call) trade(ctx context.Context, chunks []*chunk) []*chunk {
+	c.send(ctx, "evalsha", c.script.sha, chunks)
 	var unknown []*chunk
-	for _, c := range chunks {
-		if redis.HasErrorPrefix(c.err, "NOSCRIPT") {
-			unknown = append(unknown, c)
+	for _, k := range chunks {
+		if redis.HasErrorPrefix(k.err, "NOSCRIPT") {
+			unknown = append(unknown, k)
 		}
 	}
 	if len(unknown) > 0 {
-		send(ctx, client, "eval", sc.text, unknown)
+		c.send(ctx, "eval", c.script.text, unknown)
 	}
-	moving := 0
-	for _, c := range chunks {
-		if redis.IsTryAgainError(c.err) && len(c.keys) > 1 {
-			moving++
-		}
-	}
-	if moving > 0 {
-		return sendSplit(ctx, client, sc, chunks)
-	}
-	return chunks
-}
-
-// sendSplit repeats the chunks whose slot is being moved to another node, each
-// key on its own: a single key is served by one node or the other.
-func sendSplit(ctx context.Context, client redis.UniversalClient, sc *script, chunks []*chunk) []*chunk {
 	var all, again []*chunk
-	for _, c := range chunks {
-		if redis.IsTryAgainError(c.err) && len(c.keys) > 1 {
-			again = append(again, c.split()...)
-			continue
+	for _, k := range chunks {
+		// A slot that is being moved to another node serves single keys, from
+		// one node or the other.
+		if redis.IsTryAgainError(k.err) && len(k.keys) > 1 {
+			again = append(again, k.split()...)
+		} else {
+			all = append(all, k)
 		}
-		all = append(all, c)
 	}
-	return append(all, trade(ctx, client, sc, again)...)
+	if len(again) == 0 {
+		return chunks
+	}
+	return append(all, c.trade(ctx, again)...)
 }
 
 // send runs the script once for each chunk.
-func send(ctx context.Context, client redis.UniversalClient, verb, body string, chunks []*chunk) {
+func (c call) send(ctx context.Context, verb, body string, chunks []*chunk) {
 	cmds := make([]redis.Cmder, len(chunks))
-	for i, c := range chunks {
-		args := make([]any, 0, 4+len(c.keys)+len(c.args))
-		args = append(args, verb, body, len(c.keys))
-		for i := range c.keys {
-			args = append(args, &c.keys[i])
-		}
-		args = append(args, &c.mark)
-		for i := range c.args {
-			args = append(args, &c.args[i])
-		}
-		cmds[i] = redis.NewCmd(ctx, args...)
+	for i, k := range chunks {
+		cmds[i] = redis.NewCmd(ctx, k.command(verb, body)...)
 	}
-	if len(cmds) == 1 {
-		_ = client.Process(ctx, cmds[0]) // the command keeps its error
-	} else {
-		pipe := client.Pipeline()
+	switch {
+	case c.replicas > 0:
+		c.confirm(ctx, cmds, chunks)
+	case len(cmds) == 1:
+		_ = c.client.Process(ctx, cmds[0]) // the command keeps its error
+	default:
+		pipe := c.client.Pipeline()
 		for _, cmd := range cmds {
 			_ = pipe.Process(ctx, cmd) // queues
 		}
 		_, _ = pipe.Exec(ctx) // each command keeps its error
 	}
 	for i, cmd := range cmds {
-		c := chunks[i]
-		c.reply, c.err = cmd.(*redis.Cmd).Slice()
-		if c.err == nil {
-			c.err = c.check()
+		k := chunks[i]
+		k.reply, k.err = cmd.(*redis.Cmd).Slice()
+		if k.err == nil {
+			k.err = k.check()
 		}
 	}
+}
+
+// command is the chunk's script as the client library takes it. The keys and
+// arguments are handed over by address, which spares an allocation for each.
+func (c *chunk) command(verb, body string) []any {
+	args := make([]any, 0, 4+len(c.keys)+len(c.args))
+	args = append(args, verb, body, len(c.keys))
+	for i := range c.keys {
+		args = append(args, &c.keys[i])
+	}
+	args = append(args, &c.mark)
+	for i := range c.args {
+		args = append(args, &c.args[i])
+	}
+	return args
 }
 
 // explain says what an error means for the items, and what a person should do

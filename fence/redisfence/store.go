@@ -2,6 +2,7 @@ package redisfence
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,10 +16,21 @@ type Store struct {
 	own      bool // renewals was opened here
 	byBucket bool // one script must keep to one bucket
 	buckets  int
+	replicas int
+	timeout  time.Duration
 	closed   atomic.Bool
 }
 
 var _ driver.Store = (*Store)(nil)
+
+// call is a call of a script, confirmed where the options want that.
+func (s *Store) call(client redis.UniversalClient, sc *script, confirm bool) call {
+	c := call{client: client, script: sc}
+	if confirm {
+		c.replicas, c.timeout = s.replicas, s.timeout
+	}
+	return c
+}
 
 // check refuses calls after Close and namespaces that make no key.
 func (s *Store) check(namespace string) error {

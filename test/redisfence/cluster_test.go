@@ -27,11 +27,18 @@ type cluster struct {
 // test.
 func startCluster(tb testing.TB) *cluster {
 	tb.Helper()
+	return startNodes(tb, 3)
+}
+
+// startNodes starts a cluster; those beyond the third are the replicas of the
+// first ones.
+func startNodes(tb testing.TB, count int) *cluster {
+	tb.Helper()
 	c := &cluster{}
 	var bus []string
-	for range 3 {
+	for range count {
 		port := freePort(tb)
-		args := []string{"--cluster-enabled", "yes", "--cluster-port", port, "--cluster-node-timeout", "2000"}
+		args := []string{"--cluster-enabled", "yes", "--cluster-port", port, "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"}
 		server := servers.OwnRedis(tb, &servers.RedisOptions{From: servers.Program, Args: args})
 		c.addrs = append(c.addrs, server.Addr())
 		c.nodes = append(c.nodes, connect(tb, server.URL()))
@@ -39,8 +46,10 @@ func startCluster(tb testing.TB) *cluster {
 	}
 	ctx := tb.Context()
 	for i, node := range c.nodes {
-		if err := node.ClusterAddSlotsRange(ctx, slots*i/3, slots*(i+1)/3-1).Err(); err != nil {
-			tb.Fatal(err)
+		if i < 3 {
+			if err := node.ClusterAddSlotsRange(ctx, slots*i/3, slots*(i+1)/3-1).Err(); err != nil {
+				tb.Fatal(err)
+			}
 		}
 		host, port, err := net.SplitHostPort(c.addrs[i])
 		if err != nil {
@@ -53,10 +62,20 @@ func startCluster(tb testing.TB) *cluster {
 	for _, node := range c.nodes {
 		eventually(tb, "the cluster agrees", func() error {
 			info, err := node.ClusterInfo(ctx).Result()
-			if err == nil && !(strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")) {
+			if err == nil && !(strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", count))) {
 				err = fmt.Errorf("it says: %s", info)
 			}
 			return err
+		})
+	}
+	for i := 3; i < count; i++ {
+		id := c.nodes[i-3].ClusterMyID(ctx).Val()
+		eventually(tb, "a node is a replica", func() error { return c.nodes[i].ClusterReplicate(ctx, id).Err() })
+		eventually(tb, "the replica has the data", func() error {
+			if n := c.nodes[i-3].Wait(ctx, 1, 100*time.Millisecond).Val(); n != 1 {
+				return fmt.Errorf("%d replicas answer", n)
+			}
+			return nil
 		})
 	}
 	return c

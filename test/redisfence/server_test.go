@@ -236,3 +236,21 @@ func checkForeign(t *testing.T, i int, err error) {
 func keyOf(ns string, d driver.Digest) string {
 	return fmt.Sprintf("idemp:{%s:%d}:%x", ns, d[0]%16, d[:])
 }
+
+// A transition that has no packed form fails alone.
+func TestUnfitTransitions(t *testing.T) {
+	store, ns := open(t, connect(t, servers.Redis(t).URL()), nil), namespace(t)
+	claims := claimsOf(1, 4)
+	seals := sealsOf(claims, hold(t, store, ns, claims))
+	seals[0].EffectID = ""
+	seals[1].EffectID = "a\nb"
+	seals[2].Op = driver.NoOp
+	for i, a := range store.Apply(t.Context(), ns, seals) {
+		if (i == 3) != (a.Err == nil && a.Outcome == driver.OK) {
+			t.Errorf("transition %d: %v, %v", i, a.Outcome, a.Err)
+		}
+	}
+	if answers := store.Apply(t.Context(), ns, seals[:3]); answers[0].Err == nil || answers[2].Err == nil {
+		t.Error("unfit transitions alone pass")
+	}
+}
