@@ -100,8 +100,8 @@ func (c call) sendAndWait(ctx context.Context, node redis.Cmdable, cmds []redis.
 		_ = pipe.Process(ctx, cmd) // queues
 	}
 	wait := redis.NewIntCmd(ctx, "wait", c.replicas, max(c.timeout.Milliseconds(), 1)) // 0 would be without end
-	_ = pipe.Process(ctx, wait) // queues
-	_, _ = pipe.Exec(ctx) // each command keeps its error
+	_ = pipe.Process(ctx, wait)                                                        // queues
+	_, _ = pipe.Exec(ctx)                                                              // each command keeps its error
 	var short error
 	if n, err := wait.Result(); err != nil {
 		short = fmt.Errorf("unknown whether replicas have it: %w", err)

@@ -19,16 +19,21 @@
 // # What it needs
 //
 // Redis 7.0 or Valkey 7.2, 64 bits, maxmemory-policy noeviction. The user's ACL
-// must allow EVALSHA, EVAL and, on keys idemp:*, GET, SET, GETRANGE, SETRANGE,
-// HGET, HSET and HGETALL, besides TIME, INFO and SCAN; CONFIG GET tells more
-// about persistence where it is allowed.
+// must allow HELLO, EVALSHA, EVAL, TIME, INFO and SCAN, and on keys idemp:* GET,
+// SET, SETNX, GETRANGE, SETRANGE, HGET, HSET and HGETALL; with
+// Options.WaitReplicas also WAIT, in a cluster CLUSTER SLOTS. CONFIG GET tells
+// more about persistence where it is allowed.
+//
+// When the server's memory is full it refuses claims; seals and other
+// transitions are still taken, since most of them make a record smaller.
 //
 // # What a crash or failover loses
 //
 // Redis acknowledges before its replicas have the write and, unless appendfsync
 // is always, before the disk has it. A failover may therefore lose the last
 // claims and seals: a lost seal is a claim in doubt or, if the claim is lost with
-// it, a key that looks new. [Store.Grade] tells what the live settings promise.
+// it, a key that looks new. [Options].WaitReplicas holds answers back until
+// replicas have them. [Store.Grade] tells what the live settings promise.
 //
 // # Lost replies
 //

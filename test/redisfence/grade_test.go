@@ -76,3 +76,37 @@ func TestEviction(t *testing.T) {
 		t.Errorf("get after close: %v", err)
 	}
 }
+
+// The commands that the package's documentation names are enough.
+func TestSmallestACL(t *testing.T) {
+	client := connect(t, servers.OwnRedis(t, nil).URL())
+	rules := "on >secret ~idemp:* -@all +hello +evalsha +eval +time +info +scan +get +set +setnx +getrange +setrange +hget +hset +hgetall"
+	args := []any{"acl", "setuser", "worker"}
+	for rule := range strings.FieldsSeq(rules) {
+		args = append(args, rule)
+	}
+	if err := client.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	worker := redis.NewClient(&redis.Options{Addr: client.Options().Addr, Username: "worker", Password: "secret"})
+	t.Cleanup(func() { _ = worker.Close() })
+	store, ns := open(t, worker, nil), namespace(t)
+	claims := claimsOf(1, 3)
+	held := hold(t, store, ns, claims)
+	renewal := driver.Transition{Op: driver.Renew, Key: claims[0].Key, Token: held[0].Record.Token, Lease: time.Minute}
+	wantApplied(t, store.Apply(t.Context(), ns, []driver.Transition{renewal}), driver.OK)
+	wantApplied(t, store.Apply(t.Context(), ns, sealsOf(claims[:2], held[:2])), driver.OK)
+	release := driver.Transition{Op: driver.Release, Key: claims[2].Key, Nonce: claims[2].Nonce}
+	wantApplied(t, store.Apply(t.Context(), ns, []driver.Transition{release}), driver.OK)
+	seen := 0
+	err := store.Scan(t.Context(), ns, driver.Filter{}, func(driver.Digest, driver.Record) bool { seen++; return true })
+	if err != nil || seen != 2 {
+		t.Errorf("scan saw %d of 2: %v", seen, err)
+	}
+	if _, err := store.Marker(t.Context(), ns, driver.Marker{Epoch: [16]byte{1}, Format: 1, Partitions: map[string]int32{"orders": 3}}); err != nil {
+		t.Error(err)
+	}
+	if g, err := store.Grade(t.Context()); err != nil || g.Level != driver.GradeRestart {
+		t.Errorf("grade %+v, %v", g, err)
+	}
+}
