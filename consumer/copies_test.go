@@ -233,7 +233,10 @@ func TestADelayLongerThanItsTopicHopsOn(t *testing.T) {
 func TestACopyCarriesWhatTheRecordHad(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *bench) {
 		original := driver.Record{Topic: topic, Value: nil, Timestamp: time.Now().Add(-time.Hour).Truncate(time.Millisecond), Headers: []driver.Header{
-			{Key: "idempotency-key", Value: []byte("a")}, {Key: "x", Value: []byte{0, 1}}, {Key: "x", Value: nil}, {Key: "oncefence-attempt", Value: []byte("7")},
+			{Key: "idempotency-key", Value: []byte("a")},
+			{Key: "x", Value: []byte{0, 1}},
+			{Key: "x", Value: nil},
+			{Key: "oncefence-attempt", Value: []byte("7")},
 			{Key: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")},
 		}}
 		b.produceRecord(original)

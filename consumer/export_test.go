@@ -15,10 +15,22 @@ func (c *Consumer) Leftovers() string {
 		what string
 		n    int
 	}{
-		{"open", l.open}, {"bytes", l.bytes}, {"pending", l.pending}, {"holds", l.holds}, {"claiming", l.claiming},
-		{"claimable", l.claimable}, {"applying", l.applying}, {"producing", len(l.producing)}, {"held", l.held},
-		{"doubts", len(l.doubts)}, {"timers", len(l.timers)}, {"applyQ", l.applyQ.len()}, {"produceQ", l.produceQ.len()},
-		{"lanes", len(l.lanes.lanes)}, {"keys", len(l.lanes.keys)}, {"revokes", len(l.revokes)},
+		{"open", l.open},
+		{"bytes", l.bytes},
+		{"pending", l.pending},
+		{"holds", l.holds},
+		{"claiming", l.claiming},
+		{"claimable", l.claimable},
+		{"applying", l.applying},
+		{"producing", len(l.producing)},
+		{"held", l.held},
+		{"doubts", len(l.doubts)},
+		{"timers", len(l.timers)},
+		{"applyQ", l.applyQ.len()},
+		{"produceQ", l.produceQ.len()},
+		{"lanes", len(l.lanes.lanes)},
+		{"keys", len(l.lanes.keys)},
+		{"revokes", len(l.revokes)},
 	} {
 		if x.n != 0 {
 			left = append(left, fmt.Sprintf("%s %d", x.what, x.n))

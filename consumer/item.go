@@ -132,11 +132,13 @@ func (t timers) Swap(i, j int) {
 	t[i], t[j] = t[j], t[i]
 	t[i].heapIndex, t[j].heapIndex = i, j
 }
+
 func (t *timers) Push(x any) {
 	it := x.(*item) // only items are pushed
 	it.heapIndex = len(*t)
 	*t = append(*t, it)
 }
+
 func (t *timers) Pop() any {
 	old := *t
 	it := old[len(old)-1]

@@ -74,7 +74,7 @@ func TestZeroLeaseIsTheDefaultOfTheKind(t *testing.T) {
 			r := request(int(n))
 			r.Kind, r.Lease = n, 0
 			c := claim(t, s, r, driver.New)
-			if got := driver.Time(c.Record.LeaseEnd).Sub(time.Now()); got != want {
+			if got := time.Until(driver.Time(c.Record.LeaseEnd)); got != want {
 				t.Errorf("%v: the record's lease ends in %v, want %v", n, got, want)
 			}
 			c.Hold.Drop()

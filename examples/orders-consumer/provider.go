@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -51,7 +52,7 @@ func startProvider(kind string, faultPercent float64) (*provider, error) {
 		dedupes: kind == "idempotent", answers: kind == "probed", faults: faultPercent / 100,
 		random: rand.New(rand.NewPCG(1, 2)), byEffect: make(map[string]int), orders: make(map[string]bool),
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("payment provider: %w", err)
 	}

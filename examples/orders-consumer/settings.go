@@ -122,7 +122,7 @@ func (f *flags) check() error {
 	case f.crashes < 0:
 		return fmt.Errorf("--crashes is %d: it must not be negative", f.crashes)
 	case f.fence == "mem:" && f.crashes > 0:
-		return errors.New("--fence mem: forgets everything when its process is killed, so --crashes must be 0: use bolt: or redis:")
+		return errors.New("--fence mem: forgets everything when its process is killed, so --crashes must be 0, or the fence bolt:PATH or redis://")
 	case f.members < 1 || f.members > partitions:
 		return fmt.Errorf("--members is %d: it must be from 1 to %d, the number of partitions", f.members, partitions)
 	}

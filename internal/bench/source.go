@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/oncefence/oncefence/consumer/driver"
@@ -26,7 +25,6 @@ type source struct {
 	every      time.Duration // between records; 0: as fast as they are taken
 
 	handler driver.Handler
-	mu      sync.Mutex
 	next    int
 	started time.Time
 	value   []byte

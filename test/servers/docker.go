@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -54,6 +55,10 @@ func startContainer(ctx context.Context, request testcontainers.ContainerRequest
 	return c, nil
 }
 
+// quiet turns off the library's own log, once: its setter is not for use by
+// several goroutines.
+var quiet = sync.OnceFunc(func() { log.SetDefault(log.NewNoopLogger()) })
+
 // haveImage makes sure that a Docker daemon answers and has the image. It pulls
 // once, at most five minutes, without the many retries of a pull through
 // testcontainers, which on a machine without network would eat the test's time.
@@ -63,7 +68,7 @@ func haveImage(ctx context.Context, image string) (err error) {
 			err = absent("testcontainers: %v", r)
 		}
 	}()
-	log.SetDefault(log.NewNoopLogger())
+	quiet()
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return absent("no Docker: %w", err)
