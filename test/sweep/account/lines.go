@@ -103,12 +103,15 @@ func (s *Source) draw() Line {
 }
 
 // Send produces the lines and fills in their coordinates.
-func (b *Broker) Send(ctx context.Context, lines []Line) error {
+func (b *Broker) Send(ctx context.Context, lines []Line) error { return b.SendBy(ctx, b.Client, lines) }
+
+// SendBy is Send by another client, such as one in a transaction.
+func (b *Broker) SendBy(ctx context.Context, client *kgo.Client, lines []Line) error {
 	records := make([]*kgo.Record, len(lines))
 	for i := range lines {
 		records[i] = &kgo.Record{Topic: b.Topic, Key: lines[i].Key, Value: lines[i].Value}
 	}
-	if err := b.Client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("send lines: %w", err)
 	}
 	for i, r := range records {
