@@ -19,7 +19,7 @@ import (
 // was not confirmed can be sent again.
 func TestWaitReplicas(t *testing.T) {
 	t.Parallel()
-	own := &servers.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}}
+	own := &servers.RedisOptions{From: servers.Program, Args: []string{"--repl-diskless-sync-delay", "0"}}
 	master, replica := servers.OwnRedis(t, own), servers.OwnRedis(t, own)
 	follower := connect(t, replica.URL())
 	follow := func(host, port string) {

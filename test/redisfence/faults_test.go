@@ -66,7 +66,7 @@ func wantErrors(tb testing.TB, answers []driver.Claimed, text string) {
 // The client library sends a script again when its reply is lost. The claim
 // then meets itself and must not take itself for another holder.
 func TestLostReplyIsSentAgain(t *testing.T) {
-	p := startProxy(t, servers.Redis(t).Addr())
+	p := startProxy(t, servers.OwnRedis(t, nil).Addr())
 	store, ns := open(t, p.client(t, func(o *redis.Options) { o.MaxRetries = 3 }), nil), namespace(t)
 	hold(t, store, ns, claimsOf(1, 1)) // the scripts are known now
 
@@ -97,7 +97,7 @@ func TestLostReplyIsSentAgain(t *testing.T) {
 // Without re-sends a lost reply is an error, and the same claim sent again is
 // the holder.
 func TestLostReplyIsUnknown(t *testing.T) {
-	p := startProxy(t, servers.Redis(t).Addr())
+	p := startProxy(t, servers.OwnRedis(t, nil).Addr())
 	store, ns := open(t, p.client(t, func(o *redis.Options) { o.MaxRetries = -1 }), nil), namespace(t)
 	hold(t, store, ns, claimsOf(1, 1))
 
@@ -119,7 +119,7 @@ func TestLostReplyIsUnknown(t *testing.T) {
 // What the server answers instead of running a script is an error for exactly
 // the chunk's items, and the cause can be read.
 func TestServerRefuses(t *testing.T) {
-	p := startProxy(t, servers.Redis(t).Addr())
+	p := startProxy(t, servers.OwnRedis(t, nil).Addr())
 	store, ns := open(t, p.client(t, func(o *redis.Options) { o.MaxRetries = -1 }), nil), namespace(t)
 	hold(t, store, ns, claimsOf(1, 1))
 	for _, text := range []string{
@@ -142,7 +142,7 @@ func TestServerRefuses(t *testing.T) {
 // Calls that are given up while their reply is on its way are unknown, and no
 // later call reads that reply.
 func TestCancelledInFlight(t *testing.T) {
-	p := startProxy(t, servers.Redis(t).Addr())
+	p := startProxy(t, servers.OwnRedis(t, nil).Addr())
 	store, ns := open(t, p.client(t, func(o *redis.Options) { o.PoolSize = 2; o.PipelinePoolSize = -1 }), nil), namespace(t)
 	hold(t, store, ns, claimsOf(1, 1))
 	p.set(func(p *proxy) { p.delay = 20 * time.Millisecond })
@@ -179,7 +179,7 @@ func TestCancelledInFlight(t *testing.T) {
 // A claim that waits for a connection longer than the client allows fails; no
 // effect may run on it.
 func TestPoolTimeout(t *testing.T) {
-	client := connect(t, servers.Redis(t).URL())
+	client := connect(t, servers.OwnRedis(t, nil).URL())
 	opts := redis.Options{Addr: client.Options().Addr}
 	opts.PoolSize, opts.PipelinePoolSize, opts.PoolTimeout, opts.MaxRetries = 1, -1, 50*time.Millisecond, -1
 	small := redis.NewClient(&opts)
