@@ -130,7 +130,7 @@ func TestAllPartitionsTogetherAreBounded(t *testing.T) {
 			if by == "records" {
 				opts.Records = 300
 			} else {
-				opts.Bytes = 400_000
+				opts.Bytes = 780_000
 			}
 			source := b.source(&memsource.SourceOptions{OnPoll: func(context.Context) error { polls.Add(1); return nil }})
 			_, stop := b.startWith(source, idempotent(blocking(b, "stuck", gate)), opts)

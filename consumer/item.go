@@ -115,8 +115,14 @@ func sourceID(it *item) string {
 	return fmt.Sprintf("%s:%d:%d", it.rec.Topic, it.rec.Partition, it.rec.Offset)
 }
 
+// overhead is what a delivery costs beside its record's bytes: the item, the
+// record, its places in window, lane and queues, its claim. test/size measures
+// it.
+const overhead = 1536
+
+// bytes estimates what a delivery keeps in memory while it is in flight.
 func (it *item) bytes() int {
-	n := len(it.rec.Key) + len(it.rec.Value) + 256
+	n := len(it.rec.Key) + len(it.rec.Value) + overhead
 	for i := range it.rec.Headers {
 		n += len(it.rec.Headers[i].Key) + len(it.rec.Headers[i].Value) + 40
 	}

@@ -25,8 +25,8 @@ const (
 	DefaultDrainTimeout     = 30 * time.Second
 	DefaultPartitionRecords = 4096
 	DefaultPartitionBytes   = 8 << 20
-	DefaultRecords          = 32768
-	DefaultBytes            = 64 << 20
+	DefaultRecords          = 16384
+	DefaultBytes            = 48 << 20
 	DefaultHeldLimit        = time.Minute
 	DefaultStuckAfter       = time.Minute
 )
@@ -132,7 +132,8 @@ type Options struct {
 	PartitionRecords int
 	PartitionBytes   int
 	// Records and Bytes bound what is in flight in all; 0 means DefaultRecords
-	// (32,768) and DefaultBytes (64 MiB).
+	// (16,384) and DefaultBytes (48 MiB). Bytes counts keys, values and headers,
+	// and what the loop itself keeps for each record (about 1.5 kB).
 	Records int
 	Bytes   int
 

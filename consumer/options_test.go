@@ -29,8 +29,8 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		"consumer.Options.MaxCrashes is -3: it must be positive (0 means 3)":                                      func(o *consumer.Options) { o.MaxCrashes = -3 },
 		"consumer.Options.PartitionRecords is -4: it must be positive (0 means 4096)":                             func(o *consumer.Options) { o.PartitionRecords = -4 },
 		"consumer.Options.PartitionBytes is -5: it must be positive (0 means 8388608)":                            func(o *consumer.Options) { o.PartitionBytes = -5 },
-		"consumer.Options.Records is -6: it must be positive (0 means 32768)":                                     func(o *consumer.Options) { o.Records = -6 },
-		"consumer.Options.Bytes is -7: it must be positive (0 means 67108864)":                                    func(o *consumer.Options) { o.Bytes = -7 },
+		"consumer.Options.Records is -6: it must be positive (0 means 16384)":                                     func(o *consumer.Options) { o.Records = -6 },
+		"consumer.Options.Bytes is -7: it must be positive (0 means 50331648)":                                    func(o *consumer.Options) { o.Bytes = -7 },
 		"consumer.Options.Lease is -1s: it must not be negative (0 means 10s)":                                    func(o *consumer.Options) { o.Lease = negative },
 		"consumer.Options.Lease is 1ms: the shortest is 50ms":                                                     func(o *consumer.Options) { o.Lease = time.Millisecond },
 		"consumer.Options.Lease is 1000h0m0s, longer than the fence's retention of 336h0m0s: a lease is seconds, retention is days": func(o *consumer.Options) {
