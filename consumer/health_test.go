@@ -94,8 +94,10 @@ func TestHealthySaysWhatAPartitionWaitsFor(t *testing.T) {
 		why    string
 	}{
 		"effect": {func(b *bench) effect.Effect { return idempotent(waits(b, time.Hour)) }, func(*bench) {}, "its effect runs"},
-		"held": {func(b *bench) effect.Effect { return idempotent(b.ledger.bookEffect) },
-			func(b *bench) { b.claim(b.space(), "a", "order a", 2, 10*time.Second) }, "its key is held by another process"},
+		"held": {
+			func(b *bench) effect.Effect { return idempotent(b.ledger.bookEffect) },
+			func(b *bench) { b.claim(b.space(), "a", "order a", 2, 10*time.Second) }, "its key is held by another process",
+		},
 		"probe": {func(b *bench) effect.Effect {
 			ask := func(context.Context, effect.Input) (effect.Finding, error) { return effect.Finding{}, nil }
 			s := &script{b: b, answers: []error{errPlain}}
