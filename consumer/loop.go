@@ -324,6 +324,7 @@ func (l *loop) fetched(batches []fetched) {
 			l.bytes += it.bytes()
 			l.arrive(it, now)
 		}
+		p.pass()
 		if l.partitionFull(p) && p.fullSince.IsZero() {
 			p.fullSince = now
 			l.full[p] = struct{}{}

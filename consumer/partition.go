@@ -89,6 +89,16 @@ func (p *partition) settle(it *item, now time.Time) {
 	}
 }
 
+// pass moves the mark over what the source has passed without a delivery while
+// nothing is under way: a marker or the records of an aborted transaction. Left
+// behind them, the position would be one that retention removes, and the
+// partition would stand still at the next start.
+func (p *partition) pass() {
+	if p.span() == 0 && p.nextFetch > max(p.mark, p.committed, 0) {
+		p.mark = p.nextFetch
+	}
+}
+
 // span is the number of deliveries from the oldest unsettled one on.
 func (p *partition) span() int { return len(p.window) - p.head }
 
