@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -38,16 +39,32 @@ func (l *poolLinks) hold(ctx context.Context) (held, error) {
 
 func (*poolLinks) sample() any { return (*effectTx)(nil) }
 
-func (h *poolHeld) begin(ctx context.Context) (err error) {
-	h.tx, err = h.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
-	return err
+// begin is one round trip.
+func (h *poolHeld) begin(ctx context.Context, queue func(b *pgx.Batch)) error {
+	b := &pgx.Batch{}
+	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	queue(b)
+	results := h.conn.SendBatch(ctx, b)
+	h.tx = results.Tx()
+	return results.Close()
 }
 
 func (h *poolHeld) handle() any { return &effectTx{h.tx} }
 
 func (h *poolHeld) with(f func(conn *pgx.Conn) error) error { return f(h.conn.Conn()) }
 
-func (h *poolHeld) commit(ctx context.Context) error { return h.tx.Commit(ctx) }
+// commit is one round trip.
+func (h *poolHeld) commit(ctx context.Context, queue func(b *pgx.Batch)) error {
+	b := &pgx.Batch{}
+	queue(b)
+	b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() == "ROLLBACK" {
+			return pgx.ErrTxCommitRollback
+		}
+		return nil
+	})
+	return send(ctx, h.conn.Conn(), b)
+}
 
 func (h *poolHeld) free(ctx context.Context) {
 	rollback(ctx, h.conn.Conn())
@@ -73,19 +90,33 @@ func (*sqlLinks) sample() any { return (*sql.Tx)(nil) }
 
 // begin gives the transaction a context of its own: database/sql rolls back when
 // it ends, and commits under it.
-func (h *sqlHeld) begin(ctx context.Context) (err error) {
+func (h *sqlHeld) begin(ctx context.Context, queue func(b *pgx.Batch)) (err error) {
 	own, cut := context.WithCancel(context.WithoutCancel(ctx))
 	h.cut = cut
 	defer context.AfterFunc(ctx, cut)()
 	h.tx, err = h.conn.BeginTx(own, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	return err
+	if err != nil {
+		return unsent(err)
+	}
+	return h.send(ctx, queue)
+}
+
+func (h *sqlHeld) send(ctx context.Context, queue func(b *pgx.Batch)) error {
+	b := &pgx.Batch{}
+	queue(b)
+	return h.with(func(conn *pgx.Conn) error { return send(ctx, conn, b) })
 }
 
 func (h *sqlHeld) handle() any { return h.tx }
 
 func (h *sqlHeld) with(f func(conn *pgx.Conn) error) error { return raw(h.conn, f) }
 
-func (h *sqlHeld) commit(ctx context.Context) error {
+func (h *sqlHeld) commit(ctx context.Context, queue func(b *pgx.Batch)) error {
+	if err := h.send(ctx, queue); code(err) != "" {
+		return err
+	} else if err != nil {
+		return unsent(err) // the commit was not
+	}
 	defer context.AfterFunc(ctx, h.cut)()
 	return h.tx.Commit()
 }

@@ -25,13 +25,14 @@ type links interface {
 
 // held is a connection that a transactional effect works on.
 type held interface {
-	// begin starts a transaction, read committed. ctx must last until its end.
-	begin(ctx context.Context) error
+	// begin starts a transaction, read committed, and runs what queue queues in it.
+	begin(ctx context.Context, queue func(b *pgx.Batch)) error
 	// handle is what effects are given: the transaction, without its end.
 	handle() any
 	// with lends the connection to f, also within the transaction.
 	with(f func(conn *pgx.Conn) error) error
-	commit(ctx context.Context) error
+	// commit runs what queue queues and commits. Its error is the first one.
+	commit(ctx context.Context, queue func(b *pgx.Batch)) error
 	// free rolls back what is open and gives the connection back.
 	free(ctx context.Context)
 }

@@ -49,15 +49,14 @@ func (w *shared) Check() error {
 	})
 }
 
-// Savepoint implements driver.Tx, in one round trip.
+// Savepoint implements driver.Tx, in one round trip; the first came with the
+// beginning.
 func (w *shared) Savepoint(ctx context.Context) error {
-	sql := "SAVEPOINT oncefence"
-	if w.saved {
-		sql = "RELEASE SAVEPOINT oncefence; SAVEPOINT oncefence"
+	if w.fresh {
+		w.fresh = false
+		return nil
 	}
-	err := w.exec(ctx, sql)
-	w.saved = w.saved || err == nil
-	return err
+	return w.exec(ctx, "RELEASE SAVEPOINT oncefence; SAVEPOINT oncefence")
 }
 
 // Rollback implements driver.Tx, in one round trip.

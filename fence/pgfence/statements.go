@@ -7,6 +7,11 @@ import (
 )
 
 // statements are the store's, with the schema filled in.
+//
+// Arrays of keys are hidden from the planner in a sub-select: it then takes them
+// for a few elements and looks each of them up. Told their length it prefers to
+// read the whole namespace while its statistics are behind, as they are in a table
+// that grows.
 type statements struct {
 	schema, version                       string
 	limits, plain                         string
@@ -32,13 +37,12 @@ func statementsFor(schema string) *statements {
 			pg_is_in_recovery()`,
 		version: fill(`SELECT version FROM $S.version`),
 
-		// What a transaction of ours may wait for, and no plan that reads the whole
-		// table: statistics are behind while it grows. plain takes both back for an
-		// effect's statements.
+		// What a transaction of ours may wait for, and no plan from when the table was
+		// small. plain takes both back for an effect's statements.
 		limits: `SELECT set_config('oncefence.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', $1, true),
 			set_config('idle_in_transaction_session_timeout', $2, true),
-			set_config('oncefence.seqscan', current_setting('enable_seqscan'), true), set_config('enable_seqscan', 'off', true)`,
-		plain: `SELECT set_config('enable_seqscan', current_setting('oncefence.seqscan'), true),
+			set_config('oncefence.plans', current_setting('plan_cache_mode'), true), set_config('plan_cache_mode', 'force_custom_plan', true)`,
+		plain: `SELECT set_config('plan_cache_mode', current_setting('oncefence.plans'), true),
 			set_config('lock_timeout', current_setting('oncefence.lock_timeout'), true)`,
 
 		// lock notes which keys it got, one digit each, for lockRows, which needs a
@@ -56,30 +60,30 @@ func statementsFor(schema string) *statements {
 			WHERE namespace = $1 AND digest = ANY (ARRAY (
 				SELECT k.digest FROM unnest($2::bytea[]) WITH ORDINALITY AS k(digest, n),
 					(SELECT current_setting('oncefence.got')::bytea AS got OFFSET 0) AS g
-				WHERE get_byte(g.got, (k.n - 1)::int) = 48))`),
+				WHERE strpos(current_setting('oncefence.got'), '0') > 0 AND get_byte(g.got, (k.n - 1)::int) = 48))`),
 		clock: fill(`SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, nextval('$Q.token')`),
 		time:  `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
 
-		rows:     fill(`SELECT digest, data FROM $S.record WHERE namespace = $1 AND digest = ANY ($2::bytea[]) ORDER BY digest FOR UPDATE`),
-		rowsFree: fill(`SELECT digest, data FROM $S.record WHERE namespace = $1 AND digest = ANY ($2::bytea[]) ORDER BY digest FOR UPDATE SKIP LOCKED`),
-		visible:  fill(`SELECT digest FROM $S.record WHERE namespace = $1 AND digest = ANY ($2::bytea[])`),
+		rows:     fill(`SELECT digest, data FROM $S.record WHERE namespace = $1 AND digest = ANY (ARRAY (SELECT unnest((SELECT $2::bytea[])))) ORDER BY digest FOR UPDATE`),
+		rowsFree: fill(`SELECT digest, data FROM $S.record WHERE namespace = $1 AND digest = ANY (ARRAY (SELECT unnest((SELECT $2::bytea[])))) ORDER BY digest FOR UPDATE SKIP LOCKED`),
+		visible:  fill(`SELECT digest FROM $S.record WHERE namespace = $1 AND digest = ANY (ARRAY (SELECT unnest((SELECT $2::bytea[]))))`),
 
 		insert: fill(`INSERT INTO $S.record (namespace, digest, expire, data)
 			SELECT $1, v.digest, v.expire, v.data FROM unnest($2::bytea[], $3::bigint[], $4::bytea[]) AS v(digest, expire, data)`),
 		update: fill(`UPDATE $S.record AS r SET expire = v.expire, data = v.data
-			FROM unnest($2::bytea[], $3::bigint[], $4::bytea[]) AS v(digest, expire, data)
+			FROM unnest((SELECT $2::bytea[]), (SELECT $3::bigint[]), (SELECT $4::bytea[])) AS v(digest, expire, data)
 			WHERE r.namespace = $1 AND r.digest = v.digest`),
 		expiry: fill(`INSERT INTO $S.expiry (namespace, at, digests) VALUES ($1, $2, $3)`),
 
 		get: fill(`SELECT digest, data, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery()
-			FROM $S.record WHERE namespace = $1 AND digest = ANY ($2::bytea[])`),
+			FROM $S.record WHERE namespace = $1 AND digest = ANY (ARRAY (SELECT unnest((SELECT $2::bytea[]))))`),
 		scan: fill(`SELECT digest, data, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 			FROM $S.record WHERE namespace = $1 AND digest > $2 AND substring(data FROM 1 FOR 4) = ANY ($3::bytea[]) ORDER BY digest LIMIT $4`),
 
 		due: fill(`SELECT ctid::text, digests, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM $S.expiry
 			WHERE namespace = $1 AND at <= extract(epoch FROM clock_timestamp()) * 1000000 ORDER BY at LIMIT 16 FOR UPDATE SKIP LOCKED`),
-		doomed:   fill(`SELECT digest FROM $S.record WHERE namespace = $1 AND digest = ANY ($2::bytea[]) AND expire <> 0 AND expire <= $3 ORDER BY digest FOR UPDATE`),
-		remove:   fill(`DELETE FROM $S.record WHERE namespace = $1 AND digest = ANY ($2::bytea[]) AND expire <> 0 AND expire <= $3`),
+		doomed:   fill(`SELECT digest FROM $S.record WHERE namespace = $1 AND digest = ANY (ARRAY (SELECT unnest((SELECT $2::bytea[])))) AND expire <> 0 AND expire <= $3 ORDER BY digest FOR UPDATE`),
+		remove:   fill(`DELETE FROM $S.record WHERE namespace = $1 AND digest = ANY (ARRAY (SELECT unnest((SELECT $2::bytea[])))) AND expire <> 0 AND expire <= $3`),
 		unlist:   fill(`DELETE FROM $S.expiry WHERE ctid = $1::text::tid`),
 		listRest: fill(`UPDATE $S.expiry SET digests = $2 WHERE ctid = $1::text::tid`),
 

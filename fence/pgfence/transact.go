@@ -31,8 +31,8 @@ func (s *Store) Handle() any { return s.links.sample() }
 func (s *Store) Limits() (claims, transactions int) { return tokenBlock, cap(s.transactions) }
 
 // Transact implements driver.Transactor. It runs in READ COMMITTED, on one
-// connection, and needs two round trips before work, one after it and one for
-// the commit. The server ends a transaction whose client falls silent for longer
+// connection, and needs a round trip before work and one after it (over a *sql.DB
+// two each). The server ends a transaction whose client falls silent for longer
 // than ctx lasts.
 func (s *Store) Transact(ctx context.Context, namespace string, claims []driver.Claim, work func(tx driver.Tx, claimed []driver.Claimed) ([]driver.Transition, error)) []driver.Transacted {
 	out := make([]driver.Transacted, len(claims))
@@ -95,7 +95,7 @@ type shared struct {
 	order  []int
 	next   []*driver.Record // what the claims write, by claim
 	conn   held
-	saved  bool // a savepoint stands
+	fresh  bool // the first savepoint was not asked for yet
 	ended  bool // the effect ended the transaction
 }
 
@@ -135,24 +135,21 @@ func (w *shared) run(ctx context.Context, work func(driver.Tx, []driver.Claimed)
 
 // open begins the transaction, takes the keys and decides the claims.
 func (w *shared) open(ctx context.Context) error {
-	if err := w.conn.begin(ctx); err != nil {
-		return err
-	}
 	silent := silentTime
 	if deadline, ok := ctx.Deadline(); ok {
 		silent = max(time.Until(deadline), 0) + spareTime
 	}
 	var got *string
-	err := w.conn.with(func(conn *pgx.Conn) error {
-		b := &pgx.Batch{}
+	err := w.conn.begin(ctx, func(b *pgx.Batch) {
 		w.s.limits(b, lockTime, silent)
 		got = w.lock(b, w.claims, w.order)
 		b.Queue(w.s.sql.plain)
-		return send(ctx, conn, b)
+		b.Queue("SAVEPOINT oncefence")
 	})
 	if err != nil {
 		return err
 	}
+	w.fresh = true
 	w.next = make([]*driver.Record, len(w.claims))
 	for n, i := range w.order {
 		w.next[i], w.out[i].Claimed = w.s.decide(w.transaction, &w.claims[i], w.found[w.claims[i].Key], (*got)[n] == '1')
@@ -174,38 +171,26 @@ func (w *shared) close(ctx context.Context, transitions []driver.Transition) (un
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
 	defer cancel()
 	w.decideAll(transitions)
-	err = w.conn.with(func(conn *pgx.Conn) error {
-		b := &pgx.Batch{}
-		if w.saved {
-			b.Queue("RELEASE SAVEPOINT oncefence") // it is still our transaction
-		}
+	fault.Point(fault.TransactBefore)
+	err = w.conn.commit(ctx, func(b *pgx.Batch) {
+		b.Queue("RELEASE SAVEPOINT oncefence") // it is still our transaction
 		if w.writes() {
 			w.s.limits(b, lockTime, silentTime)
 			w.write(b)
 		}
-		if b.Len() == 0 {
-			return nil
-		}
-		return send(ctx, conn, b)
 	})
-	if err != nil {
-		if endedCode(err) {
-			err = errors.Join(driver.ErrTxEnded, err)
-		}
-		return false, describe(ctx, "PostgreSQL: rolled back", err)
-	}
-	fault.Point(fault.TransactBefore)
-	if err := w.conn.commit(ctx); err != nil {
-		switch {
-		case pgconn.SafeToRetry(err):
-			return false, describe(ctx, nothingWritten, err)
-		case refused(err), errors.Is(err, pgx.ErrTxCommitRollback):
-			return false, describe(ctx, "PostgreSQL", fmt.Errorf("%w: %w", driver.ErrCommitRefused, err))
-		}
-		return true, describe(ctx, notKnown, err)
-	}
 	fault.Point(fault.TransactAfter)
-	return false, nil
+	switch {
+	case err == nil:
+		return false, nil
+	case endedCode(err):
+		return false, describe(ctx, "PostgreSQL", fmt.Errorf("%w: %w", driver.ErrTxEnded, err))
+	case pgconn.SafeToRetry(err):
+		return false, describe(ctx, nothingWritten, err)
+	case refused(err), errors.Is(err, pgx.ErrTxCommitRollback):
+		return false, describe(ctx, "PostgreSQL", fmt.Errorf("%w: %w", driver.ErrCommitRefused, err))
+	}
+	return true, describe(ctx, notKnown, err)
 }
 
 // decideAll decides what becomes of each granted claim and puts it.

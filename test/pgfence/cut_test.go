@@ -23,7 +23,7 @@ func TestConnectionCutAtCommit(t *testing.T) {
 			t.Run(name+"/"+over, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, 2)
-				p := newProxy(t, w.pool, 3, cut)
+				p := newProxy(t, w.pool, 2, cut)
 				all := orders(60)
 				for range 2 {
 					for _, order := range all {

@@ -23,10 +23,9 @@ var kills = []string{
 	"start 2 SAVEPOINT oncefence", "end 5 SAVEPOINT oncefence", // between two effects
 	"start 2 charges", "end 1 charges", "end 3 charges", // an effect's statement
 	"end 1 ROLLBACK TO SAVEPOINT",                                                                                  // of the one that fails
-	"start 1 RELEASE SAVEPOINT oncefence;SELECT set_config", "end 2 RELEASE SAVEPOINT oncefence;SELECT set_config", // what becomes of them
-	"start 1 commit", "start 3 commit", // right before COMMIT
-	"end 1 commit", "end 3 commit", // right after it
-	"start 1 ORDER BY digest FOR UPDATE;", "end 1 COMMIT;", "start 1 COMMIT;", // the dead letter's bury
+	"start 1 RELEASE SAVEPOINT oncefence;SELECT set_config", "start 3 RELEASE SAVEPOINT oncefence;SELECT set_config", // right before what becomes of them and COMMIT
+	"end 1 RELEASE SAVEPOINT oncefence;SELECT set_config", "end 3 RELEASE SAVEPOINT oncefence;SELECT set_config", // right after it
+	"start 1 ORDER BY digest FOR UPDATE;SELECT (extract", "end 1 ORDER BY digest FOR UPDATE;SELECT (extract", // the dead letter's bury
 }
 
 // Wherever a consumer is killed, the next one charges every order once, and the

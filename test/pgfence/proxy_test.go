@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // proxy stands between a pool and the server, reads the client's messages, and
-// cuts connections at a COMMIT.
+// cuts connections at the COMMIT of an effect's transaction.
 type proxy struct {
 	listener net.Listener
 	server   string
@@ -48,6 +49,7 @@ func (p *proxy) through(c *pgxpool.Config) {
 	addr := p.listener.Addr().(*net.TCPAddr) //nolint:errcheck // it listens on TCP
 	c.ConnConfig.Host, c.ConnConfig.Port = "127.0.0.1", uint16(addr.Port)
 	c.ConnConfig.Fallbacks = nil
+	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // statements travel as text
 }
 
 func (p *proxy) serve() {
@@ -76,6 +78,7 @@ func (p *proxy) serve() {
 // forward hands the client's messages on until the connection ends or is cut.
 func (p *proxy) forward(client, server net.Conn) {
 	head := make([]byte, 5)
+	effects := false // it is a transaction with effects
 	for first := true; ; first = false {
 		prefix := head // type and length
 		if first {
@@ -89,10 +92,16 @@ func (p *proxy) forward(client, server net.Conn) {
 			return
 		}
 		message := append(bytes.Clone(prefix), body...)
-		if !first && head[0] == 'Q' && bytes.EqualFold(body, []byte("commit\x00")) {
+		effects = effects || bytes.Contains(body, []byte("SAVEPOINT oncefence"))
+		if !first && effects && commits(head[0], body) {
+			effects = false
 			if n := p.commits.Add(1); n%p.every == 0 {
+				rest, err := untilSync(client, head[0])
+				if err != nil {
+					return
+				}
 				p.cuts.Add(1)
-				p.cut(message, client, server)
+				p.cut(append(message, rest...), client, server)
 				return
 			}
 		}
@@ -100,6 +109,35 @@ func (p *proxy) forward(client, server net.Conn) {
 			return
 		}
 	}
+}
+
+// commits reports whether a message is a COMMIT, as a query or as a statement
+// that is parsed.
+func commits(kind byte, body []byte) bool {
+	switch kind {
+	case 'Q':
+		return bytes.EqualFold(body, []byte("commit\x00"))
+	case 'P':
+		return bytes.HasPrefix(body, []byte("\x00COMMIT\x00"))
+	}
+	return false
+}
+
+// untilSync reads what belongs to a COMMIT that is parsed: binding it, executing
+// it, and the end of the pipeline.
+func untilSync(client net.Conn, kind byte) (rest []byte, err error) {
+	head := make([]byte, 5)
+	for kind != 'Q' && kind != 'S' {
+		if _, err := io.ReadFull(client, head); err != nil {
+			return nil, err
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+		if _, err := io.ReadFull(client, body); err != nil {
+			return nil, err
+		}
+		kind, rest = head[0], append(append(rest, head...), body...)
+	}
+	return rest, nil
 }
 
 // The ways to cut a connection at its COMMIT.

@@ -140,7 +140,13 @@ func (w *world) startOver(f *fence.Fence, e effect.Effect, opts *consumer.Option
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
+	go func() {
+		err := c.Run(ctx)
+		if ctx.Err() == nil {
+			w.t.Errorf("Run ended by itself: %v", err)
+		}
+		ended <- err
+	}()
 	return sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
