@@ -67,6 +67,7 @@ func (s *Source) Lose() {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
 	if s.started && !s.closing {
+		s.evicted = false // it learns of that as well
 		s.group.leave(s)
 		s.rejoin()
 	}
