@@ -53,6 +53,9 @@
 #ifndef MOVE
 #define MOVE 0 /* 1: what is held may be moved to a delay topic */
 #endif
+#ifndef IN_PLACE
+#define IN_PLACE 0 /* 1: retries wait in the key's lane instead of in delay topics */
+#endif
 #ifndef FORGET
 #define FORGET 0 /* 1, IDEM: once it has applied, the sink may forget the effect id */
 #endif
@@ -103,6 +106,11 @@
 #else
 #define COPY 1 /* requeuing produces the copy again before it hands over */
 #endif
+#ifdef WITHOUT_RESOLVED
+#define RESOLVED 0
+#else
+#define RESOLVED 1 /* a bury above dead(n) is refused once the doubt is resolved */
+#endif
 #ifdef WITHOUT_COMPARE
 #define COMPARE 0
 #else
@@ -142,6 +150,8 @@
 #define BURY 16
 #define BURY_ABOVE 17 /* a copy above dead(n) that may not open it */
 #define SETTLE 18
+#define BEGIN 19  /* the next attempt under the same claim */
+#define RUN_ON 20 /* RUN, but not the first attempt of its claim */
 
 typedef Record {
 	byte state;

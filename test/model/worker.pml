@@ -30,7 +30,9 @@ inline deliver(c) {
 /* The effect. */
 #define fail (me.attempt < ATT -> SAY_RETRY : SAY_DEAD)
 #define unknown (KIND == PROBED -> PROBE_OWN : (KIND == IDEM -> fail : PARK_OWN))
-#define runs (me.step == IN_FLIGHT || (me.step == RUN && live && !LATE))
+#define starts (me.step == RUN || me.step == RUN_ON)
+#define runs (me.step == IN_FLIGHT || (starts && live && !LATE))
+#define buries_above (mine || (rec.state == DEAD && rec.token == me.token && (me.attempt <= rec.attempt || rec.doubt || !RESOLVED)))
 #define probes (me.step == PROBE || me.step == PROBE_OWN)
 
 active [2] proctype Worker() {
@@ -63,7 +65,7 @@ end:	do
 		add_carrier(me.attempt); to_settle(); tidy() }
 	:: d_step { me.step == CLAIM && ended && rec.verdict == GIVEUP ->
 		me.step = GIVING_UP; me.attempt = rec.attempt; grant(GIVEUP, rec.doubt); tidy() }
-	:: d_step { me.step == CLAIM && ended && rec.verdict == RETRY && me.attempt <= rec.attempt -> /* not due yet */
+	:: d_step { me.step == CLAIM && ended && rec.verdict == RETRY && me.attempt <= rec.attempt && !IN_PLACE -> /* not due yet */
 		me.step = REQUEUING; me.attempt = rec.attempt; grant(RETRY, rec.doubt); tidy() }
 	:: d_step { me.step == CLAIM && ended && rec.verdict == RETRY -> /* due, or the copy itself */
 		me.step = run_step; me.attempt = next_attempt; grant(NONE, rec.doubt); tidy() }
@@ -75,8 +77,8 @@ end:	do
 		releases--; move_record(rec, me.prior); empty(me); tidy() }
 
 	/* the effect */
-	:: d_step { me.step == RUN && !live -> claim_again(); tidy() }
-	:: d_step { me.step == RUN && live && LATE -> me.step = IN_FLIGHT; tidy() }
+	:: d_step { starts && !live -> claim_again(); tidy() }
+	:: d_step { starts && live && LATE -> me.step = IN_FLIGHT; tidy() }
 	:: d_step { runs -> lands(); me.step = SEAL; tidy() }
 	:: d_step { runs -> me.step = fail; tidy() } /* temporary: not applied, and never will be */
 	:: d_step { runs -> lands(); me.doubt = true; me.step = unknown; tidy() }
@@ -99,13 +101,17 @@ end:	do
 
 	/* another attempt: verdict, copy, hand-over */
 	:: d_step { me.step == SAY_RETRY && mine ->
-		rec.verdict = RETRY; rec.doubt = (me.doubt && STICKY); me.step = PRODUCE; tidy() }
+		rec.verdict = RETRY; rec.doubt = (me.doubt && STICKY); me.step = (IN_PLACE -> BEGIN : PRODUCE); tidy() }
 	:: d_step { (me.step == PRODUCE || me.step == REQUEUING && COPY) && free_carrier ->
 		add_carrier(me.attempt + 1); me.step = HAND_OVER; tidy() }
-	:: d_step { me.step == REQUEUING && !COPY -> me.step = HAND_OVER; tidy() }
+	:: d_step { me.step == REQUEUING && !COPY -> me.step = HAND_OVER; tidy() } /* without the rule */
 	:: d_step { me.step == HAND_OVER && mine ->
 		put(rec, REQUEUED, (TOKEN -> me.token : 0), me.attempt + 1, NONE, false, (me.doubt && STICKY));
 		confirm(); to_settle(); tidy() }
+
+	/* or in place: the same claim goes on once the retry is due */
+	:: d_step { me.step == BEGIN && mine && rec.verdict == RETRY ->
+		me.attempt++; put(rec, PENDING, me.token, me.attempt, NONE, true, rec.doubt); me.step = RUN_ON; tidy() }
 
 	/* no other attempt: verdict, dead letter, bury */
 	:: d_step { (me.step == SAY_DEAD || me.step == PARK || me.step == PARK_OWN) && mine ->
@@ -116,15 +122,17 @@ end:	do
 	:: d_step { me.step == BURY && mine ->
 		put(rec, DEAD, me.token, me.attempt, NONE, false, (CARRY -> me.doubt : rec.doubt));
 		confirm(); to_settle(); tidy() }
-	:: d_step { me.step == BURY_ABOVE && (mine || rec.state == DEAD && rec.token == me.token) ->
+	:: d_step { me.step == BURY_ABOVE && buries_above ->
 		put(rec, DEAD, me.token, max(me.attempt, rec.attempt), NONE, false, rec.doubt);
 		confirm(); to_settle(); tidy() }
 
+	:: d_step { me.step == BEGIN && mine && rec.verdict != RETRY -> claim_again(); tidy() } /* a failover lost the verdict */
+
 	/* the key went to somebody else meanwhile */
 	:: d_step { !mine && (me.step == SAY_RETRY || me.step == HAND_OVER || me.step == SAY_DEAD || me.step == PARK ||
-			me.step == PARK_OWN || me.step == BURY) ->
+			me.step == PARK_OWN || me.step == BURY || me.step == BEGIN) ->
 		claim_again(); tidy() }
-	:: d_step { me.step == BURY_ABOVE && !(mine || rec.state == DEAD && rec.token == me.token) ->
+	:: d_step { me.step == BURY_ABOVE && !buries_above ->
 		claim_again(); tidy() }
 
 	:: d_step { me.step == SETTLE -> settled[me.carrier] = true; empty(me); tidy() }

@@ -27,7 +27,7 @@ end:	do
 		put(rec, DONE, 0, rec.attempt, NONE, false, false); confirm() }
 	:: d_step { replays && dead && free_carrier && rec.state == DEAD && REOPEN && !(rec.doubt && KIND == AMO) ->
 		add_carrier(rec.attempt + 1); dead--; replays-- }
-	:: d_step { replays && dead && free_carrier && rec.state == DEAD && !REOPEN ->
+	:: d_step { replays && dead && free_carrier && rec.state == DEAD && !REOPEN -> /* without the rule */
 		clear(rec); add_carrier(1); dead--; replays-- }
 	od
 }
