@@ -14,6 +14,9 @@ import (
 	"github.com/oncefence/oncefence/test/sweep/account"
 )
 
+// catchUpWithin is how long a group may take for what is left after the storm.
+const catchUpWithin = 90 * time.Second
+
 // Options of a run.
 type Options struct {
 	// Program is a member, see member.Build.
@@ -200,18 +203,19 @@ func (r *run) storm(ctx context.Context) {
 // catchUp waits until every group has committed all there is.
 func (r *run) catchUp(ctx context.Context) error {
 	for _, p := range r.parties {
-		err := within(ctx, 2*time.Minute, func() bool { return p.broker.CaughtUp(ctx) })
+		err := within(ctx, catchUpWithin, func() bool { return p.broker.CaughtUp(ctx) })
 		if err != nil {
+			behind := p.broker.Behind(ctx)
 			var said []string
 			for _, s := range p.slots {
 				if proc := s.process(); proc != nil {
-					_ = proc.Signal(quit)
-					<-proc.Ended
+					proc.AskHealth()
+					r.sleep(ctx, 500*time.Millisecond)
 				}
 				_, log := s.said()
-				said = append(said, log)
+				said = append(said, s.name+":\n"+log)
 			}
-			return fmt.Errorf("%s has not caught up: %w\n%s", p.name, err, strings.Join(said, "\n"))
+			return fmt.Errorf("%s has not caught up: %w: %s\n%s", p.name, err, behind, strings.Join(said, "\n"))
 		}
 		r.say("%s has caught up", p.name)
 	}

@@ -154,7 +154,7 @@ func (s *slot) said() (ends []string, log string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.log.Bytes()
-	return s.ends, string(b[max(0, len(b)-6000):])
+	return s.ends, string(b[max(0, len(b)-4000):])
 }
 
 func ignoreEnded(err error) error {

@@ -64,33 +64,37 @@ func (b *Broker) Remove(ctx context.Context, instances ...string) error {
 }
 
 // CaughtUp reports whether the group has committed all of its topics to their
-// ends. Positions are read before ends, so a copy that was made meanwhile shows.
-// Servers that cannot answer now are not an error.
-func (b *Broker) CaughtUp(ctx context.Context) bool {
+// ends. Servers that cannot answer now are not an error.
+func (b *Broker) CaughtUp(ctx context.Context) bool { return b.Behind(ctx) == "" }
+
+// Behind says what the group has not committed, "" if it has committed all of
+// its topics to their ends. Positions are read before ends, so a copy that was
+// made meanwhile shows.
+func (b *Broker) Behind(ctx context.Context) string {
 	committed, err := b.Admin.FetchOffsets(ctx, b.Group)
 	if err != nil {
-		return false
+		return "positions: " + err.Error()
 	}
 	topics := append([]string{b.Topic}, b.Retries...)
 	ends, err := b.Admin.ListCommittedOffsets(ctx, topics...)
 	if err != nil {
-		return false
+		return "ends: " + err.Error()
 	}
 	for _, topic := range topics {
 		if len(ends[topic]) == 0 {
-			return false
+			return topic + " has no partitions yet"
 		}
 		for partition, end := range ends[topic] {
 			if end.Err != nil {
-				return false
+				return fmt.Sprintf("%s:%d: %v", topic, partition, end.Err)
 			}
 			at, ok := committed.Lookup(topic, partition)
 			if end.Offset > 0 && (!ok || at.At < end.Offset) {
-				return false
+				return fmt.Sprintf("%s:%d: committed %d (%v), the end is %d", topic, partition, at.At, ok, end.Offset)
 			}
 		}
 	}
-	return true
+	return ""
 }
 
 // positions returns the group's committed positions in the source topic.

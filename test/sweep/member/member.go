@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,6 +100,10 @@ func run(raw string) error {
 				members++
 			case "stop\n":
 				stop()
+			case "health\n":
+				for _, c := range health.all() {
+					fmt.Fprintf(os.Stderr, "health: %v; ready: %v\n", c.Healthy(), c.Ready())
+				}
 			default:
 				os.Exit(3) // the parent has died
 			}
@@ -151,7 +156,28 @@ func consume(ctx context.Context, cfg Settings, store *fence.Fence, events *even
 	if err != nil {
 		return err
 	}
+	health.add(c)
 	return c.Run(ctx)
+}
+
+// consumers are those of this process, to be asked how they are.
+type consumers struct {
+	mu   sync.Mutex
+	list []*consumer.Consumer
+}
+
+var health consumers
+
+func (h *consumers) add(c *consumer.Consumer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, c)
+}
+
+func (h *consumers) all() []*consumer.Consumer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.list)
 }
 
 // orderID is the dedupe id. What does not decode is poison.

@@ -88,6 +88,9 @@ func (p *Process) Join() error {
 	return err
 }
 
+// AskHealth makes the process say on its standard error how its consumers are.
+func (p *Process) AskHealth() { _, _ = io.WriteString(p.stdin, "health\n") } // gone already shows in Ended
+
 // AskToStop asks for a clean end and does not wait for it.
 func (p *Process) AskToStop() { _, _ = io.WriteString(p.stdin, "stop\n") } // gone already shows in Ended
 
