@@ -52,3 +52,23 @@ func (c *Consumer) Leftovers() string {
 	}
 	return fmt.Sprint(left)
 }
+
+// Assigned describes the partitions that a running consumer has.
+func (c *Consumer) Assigned() (all []string) {
+	l := c.loop.Load()
+	done := make(chan struct{})
+	if !l.post(func() {
+		for tp, p := range l.parts {
+			all = append(all, fmt.Sprintf("%v of generation %d: %d open, %d in the window, mark %d, committed %d, next fetch %d, leaving %v, paused %v %v",
+				tp, p.generation, p.open, p.span(), p.mark, p.committed, p.nextFetch, p.leaving, p.paused, l.allPaused))
+			if it := p.oldest(); it != nil {
+				all = append(all, fmt.Sprintf("its oldest, at %d, %s, tries %d, request %v", it.rec.Offset, it.stage, it.tries, it.request.Attempt != 0))
+			}
+		}
+		close(done)
+	}) {
+		return []string{"the loop is over"}
+	}
+	<-done
+	return all
+}

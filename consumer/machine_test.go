@@ -20,6 +20,9 @@ var errDead = errors.New("the process is dead")
 type machine struct {
 	killAt int  // 0: never
 	after  bool // the step itself is done, its answer lost
+	// fault fails a step of a living machine: it is not done, or done and its
+	// answer lost. Nil for never.
+	fault func(what string) (drop, lose bool)
 
 	mu     sync.Mutex
 	steps  int
@@ -56,9 +59,13 @@ func (m *machine) alive() bool {
 	return !m.isDead
 }
 
-// step does one thing that others can see and reports whether the machine lives
-// on. A dead one waits for its burial.
+// step does one thing that others can see and reports whether its answer came.
+// A dead machine waits for its burial.
 func (m *machine) step(what string, do func()) bool {
+	drop, lose := false, false
+	if m.fault != nil {
+		drop, lose = m.fault(what)
+	}
 	m.mu.Lock()
 	m.steps++
 	here := m.steps == m.killAt
@@ -66,14 +73,14 @@ func (m *machine) step(what string, do func()) bool {
 	if here && !m.after {
 		m.die("before " + what)
 	}
-	if m.alive() {
+	if m.alive() && !drop {
 		do()
 	}
 	if here {
 		m.die("after " + what)
 	}
 	if m.alive() {
-		return true
+		return !drop && !lose
 	}
 	<-m.buried
 	return false
@@ -122,7 +129,10 @@ func (s *machineSource) Poll(ctx context.Context, limit int) ([]driver.Batch, er
 
 func (s *machineSource) Commit(ctx context.Context, offsets []driver.Offset) (errs []error) {
 	if !s.m.step("commit", func() { errs = s.Source.Commit(ctx, offsets) }) {
-		return make([]error, len(offsets)) // nobody hears it
+		errs = make([]error, len(offsets))
+		for i := range errs {
+			errs[i] = errDead
+		}
 	}
 	return errs
 }
