@@ -211,6 +211,10 @@ func (l *loop) gaveUp(it *item) {
 func (l *loop) waitOutside(it *item, now time.Time) {
 	l.unhold(it)
 	it.outgoing, it.op = Record{}, fencedriver.NoOp
+	if l.leaving(it) {
+		l.drop(it)
+		return
+	}
 	it.stage = stageWaitRetry
 	l.timers.add(it, now.Add(it.wait))
 }
