@@ -67,19 +67,24 @@ func (s *source) begin(handler driver.Handler) error {
 // changes anything.
 func (s *source) look(ctx context.Context, all []string) error {
 	var details kadm.TopicDetails
+	var missing []string
+	patience := time.Now().Add(newsTimeout)
 	err := retry(ctx, func() (err error) {
-		details, err = s.admin.ListTopics(ctx, all...)
-		return err
+		// Asking for rights too passes the client's cache by.
+		if details, err = s.admin.ListTopics(kadm.WithAuthorizedOps(ctx), all...); err != nil {
+			return err
+		}
+		missing, err = absent(details, all)
+		if kerr.IsRetriable(err) && time.Now().Before(patience) {
+			return err
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("topics cannot be looked at: %w", err)
 	}
-	var missing []string
 	for _, name := range all {
-		switch err := details[name].Err; {
-		case !details.Has(name) || errors.Is(err, kerr.UnknownTopicOrPartition):
-			missing = append(missing, name)
-		case err != nil:
+		if err := details[name].Err; err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 			return fmt.Errorf("topic %s: %w", name, err)
 		}
 	}
@@ -112,6 +117,29 @@ func (s *source) look(ctx context.Context, all []string) error {
 		s.known[name] = facts
 	}
 	return nil
+}
+
+// newsTimeout is how long a topic that is missing gets to become known: one that
+// was made a moment ago, as the loop makes its retry topics, is not known to all
+// brokers at once.
+const newsTimeout = 2 * time.Second
+
+// absent returns the topics that the brokers do not know, and the first error
+// that keeps one of all from being used.
+func absent(details kadm.TopicDetails, all []string) (missing []string, first error) {
+	for _, name := range all {
+		err := details[name].Err
+		if !details.Has(name) {
+			err = kerr.UnknownTopicOrPartition
+		}
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			missing = append(missing, name)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return missing, first
 }
 
 // retry repeats what failed in a way that passes, as with a cluster that has
