@@ -69,7 +69,7 @@ func (s *shared) givesUp(doubt bool, reason string, cause error) fencedriver.Tra
 // transacted goes on with the items of a transaction that has ended.
 func (l *loop) transacted(t *transaction, now time.Time) {
 	delete(l.transactions, t)
-	l.pumpTransactions(now) // the database goes on meanwhile
+	l.pumpTransactions(now)  // the database goes on meanwhile
 	if t.items[0].orphaned { // given up: it was rolled back, others go on
 		for i := range t.answers {
 			if hold := t.answers[i].Hold; hold != nil {
