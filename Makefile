@@ -1,6 +1,6 @@
 # make without a target says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test race lint orders orders-real vectors tidy ci
+.PHONY: help test race lint orders orders-real vectors chaos sweep tidy ci
 
 LINT_VERSION := $(shell sed -n 's/^lint_version=//p' .ci/run)
 
@@ -27,6 +27,12 @@ orders-real: ## the example on real Kafka and Redis, every kind of effect, kills
 
 vectors: ## compare the published key vectors with the library (WRITE=1 fills in new ones)
 	go run ./test/vectors $(if $(WRITE),-write)
+
+sweep: ## kill consumers at every fault point (KILLS=1000, SEED to replay); about 3 minutes
+	go run ./test/sweep/cmd -kills $(or $(KILLS),1000) -seed $(or $(SEED),0)
+
+chaos: ## storm on real Kafka and Redis, with the figures of docs/guarantees.md (SEED to replay); under 15 minutes
+	go run ./test/chaos/cmd -seed $(or $(SEED),0)
 
 tidy: ## go.mod and go.sum as the code needs them
 	go mod tidy
