@@ -101,7 +101,7 @@ func (r *run) healthy(ctx context.Context) bool {
 func until(done func() bool) error { return within(context.Background(), time.Minute, done) }
 
 func within(ctx context.Context, limit time.Duration, done func() bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(limit); !done(); {
 		select {

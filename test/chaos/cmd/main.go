@@ -18,8 +18,8 @@ import (
 func main() {
 	member.Main()
 	seed := flag.Uint64("seed", 0, "seed of an earlier run; 0: a new one, which is printed")
-	calm := flag.Duration("calm", 90*time.Second, "how long members are only killed, to measure takeovers")
-	storm := flag.Duration("storm", 8*time.Minute, "how long everything happens")
+	calm := flag.Duration("calm", time.Minute, "how long members are only killed, to measure takeovers")
+	storm := flag.Duration("storm", 6*time.Minute, "how long everything happens")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -76,6 +76,18 @@ func (w *Watch) Restart(at time.Time) {
 	}
 }
 
+// Holds reports whether the member holds a key.
+func (w *Watch) Holds(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, holder := range w.held {
+		if holder == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Count is how often a decision fell.
 func (w *Watch) Count(decision string) int {
 	w.mu.Lock()
