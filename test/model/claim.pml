@@ -241,14 +241,16 @@ inline grant(v, inDoubt) {
 
 /* tidy keeps states apart only by what still matters. */
 inline tidy() {
-	if
-	:: me.step > REQUEUING -> clear(me.prior)
-	:: else
-	fi;
-	if /* the slots are alike: which worker is which does not matter */
-	:: out_of_order -> move_slot(spare, w[0]); move_slot(w[0], w[1]); move_slot(w[1], spare); empty(spare)
-	:: else
-	fi
+	d_step {
+		if
+		:: me.step > REQUEUING -> clear(me.prior)
+		:: else
+		fi;
+		if /* the slots are alike: which worker is which does not matter */
+		:: out_of_order -> move_slot(spare, w[0]); move_slot(w[0], w[1]); move_slot(w[1], spare); empty(spare)
+		:: else
+		fi
+	}
 }
 
 #include "worker.pml"

@@ -34,7 +34,7 @@ var settings = []setting{
 	{name: "late effects", defines: "-DLATE=1", kinds: all},
 	{name: "releases", defines: "-DRELEASES=1", kinds: all},
 	{name: "failover", defines: "-DFAILOVERS=1 -DCRASHES=1", kinds: all},
-	{name: "moves", defines: once + "-DMOVE=1 -DLATE=1 -DRELEASES=1", kinds: all},
+	{name: "moves", defines: once + "-DMOVE=1 -DLATE=1 -DRELEASES=1 -DCARRIERS=5", kinds: all},
 	{name: "in place", defines: "-DIN_PLACE=1 -DRELEASES=1 -DLATE=1", kinds: all},
 	{name: "in place, failover", defines: once + "-DIN_PLACE=1 -DFAILOVERS=1", kinds: all},
 	{name: "purge and replay", defines: once + "-DPURGES=1 -DREPLAYS=1", kinds: all},
@@ -73,7 +73,7 @@ var (
 	// Room for the deepest path of the largest bounds, several times over, and
 	// for the memory of a small machine.
 	deep   = []string{"-m100000", "-w22"}
-	fast   = []string{"-O1", "-DMEMLIM=3000"}
+	fast   = []string{"-O0", "-DMEMLIM=3000"}
 	deeper = []string{"-m100000", "-w26"}
 	faster = []string{"-O2", "-DMEMLIM=9000"}
 )
@@ -141,7 +141,7 @@ func TestMutations(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
 			t.Parallel()
-			v, err := search(t, "-DWITHOUT_"+m.without+" "+m.defines, []string{"-O0", "-DMEMLIM=3000"}, deep)
+			v, err := search(t, "-DWITHOUT_"+m.without+" "+m.defines, fast, deep)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func listOptions(t *testing.T) (all []option) {
 			if strings.Contains(line, "proctype Monitor") {
 				break
 			}
-			if strings.HasPrefix(line, "\t:: ") && strings.Contains(line, "step {") || strings.HasPrefix(line, "\t:: atomic {") {
+			if strings.HasPrefix(strings.TrimSpace(line), ":: d_step {") {
 				all = append(all, option{fmt.Sprintf("%s:%d", file, n), strings.TrimSpace(line)})
 			}
 		}

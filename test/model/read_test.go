@@ -12,7 +12,7 @@ func TestTruncatedSearchIsRefused(t *testing.T) {
 		want    string
 	}{
 		"depth":  {nil, []string{"-m20", "-w16"}, "too small"},
-		"memory": {[]string{"-DMEMLIM=12"}, []string{"-m1000", "-w16"}, "MEMLIM"},
+		"memory": {[]string{"-DMEMLIM=1"}, []string{"-m1000", "-w16"}, "MEMLIM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
