@@ -26,8 +26,8 @@ type Transacted struct {
 	// after the commit: it was granted, and neither sealed nor released. It is
 	// then renewed, as after Claim.
 	Claimed
-	// Applied is what became of a claim that was granted.
-	Applied driver.Applied
+	// Outcome is what became of a claim that was granted.
+	Outcome driver.Outcome
 }
 
 // Transact claims a batch of keys, no key twice, and calls work, in one
@@ -140,7 +140,7 @@ func (b *transacting) read(answers []driver.Transacted, out []Transacted) {
 		a, r := &answers[i], b.send[i]
 		to := &out[b.place(i)]
 		to.Claimed = Claimed{Answer: a.Claimed.Answer, Record: a.Claimed.Record, Left: a.Claimed.Left, Err: a.Claimed.Err}
-		to.Applied = a.Applied
+		to.Outcome = a.Outcome
 		now = earlier(now, a.Claimed.Now)
 		if err := a.Claimed.Err; err != nil {
 			failed++
@@ -152,9 +152,9 @@ func (b *transacting) read(answers []driver.Transacted, out []Transacted) {
 		}
 		if !a.Claimed.Answer.Granted() {
 			to.Left = min(a.Claimed.Left, b.claims[i].Lease)
-		} else if a.Record.State == driver.Pending {
-			hold := newHold(s, r.Key, &a.Record, b.claims[i].Lease, b.returned)
-			to.Hold, to.Record = hold, a.Record
+		} else if a.Record != nil && a.Record.State == driver.Pending {
+			hold := newHold(s, r.Key, a.Record, b.claims[i].Lease, b.returned)
+			to.Hold, to.Record = hold, *a.Record
 			holds = append(holds, hold)
 		}
 		r.forget()

@@ -73,10 +73,10 @@ type Tx interface {
 type Transacted struct {
 	// Claimed is what the claim met.
 	Claimed Claimed
-	// Applied is what became of a claim that was granted; its Outcome is
-	// NoOutcome for one that was released.
-	Applied Applied
+	// Outcome is what became of a claim that was granted, NoOutcome for one that
+	// was released.
+	Outcome Outcome
 	// Record is the record that now stands, for a claim that was granted and not
-	// released.
-	Record Record
+	// released, else nil.
+	Record *Record
 }

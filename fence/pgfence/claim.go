@@ -52,6 +52,7 @@ func (s *Store) claim(ctx context.Context, namespace string, claims []driver.Cla
 				committing = false
 				return err
 			}
+			t.room(len(order))
 			for n, i := range order {
 				found := t.found[claims[i].Key]
 				next, answer := s.decide(t, &claims[i], found, (*got)[n] == '1')

@@ -195,6 +195,7 @@ func (w *shared) close(ctx context.Context, transitions []driver.Transition) (un
 
 // decideAll decides what becomes of each granted claim and puts it.
 func (w *shared) decideAll(transitions []driver.Transition) {
+	w.room(len(w.order))
 	now := w.later()
 	for _, i := range w.order {
 		c := &w.out[i].Claimed
@@ -203,15 +204,15 @@ func (w *shared) decideAll(transitions []driver.Transition) {
 		}
 		granted := c.Record
 		next, applied := transitions[i].Decide(&granted, now)
-		w.out[i].Applied = applied
+		w.out[i].Outcome = applied.Outcome
 		switch {
 		case next == nil && w.next[i] == nil: // a claim that was sent again, and nothing more
-			w.out[i].Record = granted
+			w.out[i].Record = &granted
 			continue
 		case next == nil:
 			next = w.next[i]
 		}
-		w.out[i].Record = *next
+		w.out[i].Record = next
 		key := &w.claims[i].Key
 		w.put(key, w.found[*key].record != nil, next)
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/oncefence/oncefence/fence/driver"
 )
 
+// recordSize is about what a packed record takes.
+const recordSize = 256
+
 // transaction is one batch on its way through one database transaction: what it
 // found, and what it is going to write.
 type transaction struct {
@@ -97,6 +100,12 @@ func (t *transaction) later() int64 {
 	return t.now + max(now.Sub(t.read), now.Round(0).Sub(t.read.Round(0))).Microseconds()
 }
 
+// room makes room for n records that are put.
+func (t *transaction) room(n int) {
+	t.pack = make([]byte, 0, n*recordSize)
+	t.added = rows{digests: make([][]byte, 0, n), expire: make([]int64, 0, n), data: make([][]byte, 0, n)}
+}
+
 // put notes next as the record of key. exists says whether it has a row.
 func (t *transaction) put(key *driver.Digest, exists bool, next *driver.Record) {
 	to := &t.added
@@ -131,7 +140,7 @@ func (t *transaction) expires(key *driver.Digest, r *driver.Record) {
 			return
 		}
 	}
-	t.expiring = append(t.expiring, expiring{at: at, keys: append([]byte(nil), key[:]...)})
+	t.expiring = append(t.expiring, expiring{at: at, keys: append(make([]byte, 0, len(t.keys)*len(key)), key[:]...)})
 }
 
 // writes reports whether there is anything to write.
