@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,10 +95,9 @@ func TestASlowEffectHoldsUpOnlyItself(t *testing.T) {
 
 // stuck is an effect that does not look at its context for a given time.
 func stuck(b *bench, value string, d time.Duration) effect.Func {
-	first := true
+	var again atomic.Bool
 	return func(ctx context.Context, in effect.Input) (effect.Receipt, error) {
-		if string(in.Payload) == value && first {
-			first = false
+		if string(in.Payload) == value && !again.Swap(true) {
 			time.Sleep(d)
 		}
 		return b.ledger.bookEffect(ctx, in)
@@ -149,6 +149,44 @@ func TestALateResultIsSealedOrReported(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// The record was run again meanwhile: what returns late is refused and reported,
+// with what it says about the sink.
+func TestALateResultOverAnotherSealIsReported(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
+		b.produce("a", "k", "order a")
+		e := effect.Idempotent(stuck(b, "order a", 10*time.Minute), effect.IdempotentOptions{Remembers: effect.Forever, MaxRunTime: 5 * time.Second})
+		_, stop := b.start(e, b.options())
+		b.wait(time.Minute)
+		if b.record("a").State != fencedriver.Done || b.log.count("abandoned") != 1 || b.committed(0) != 1 {
+			t.Fatalf("record %s, decisions %v", b.record("a").State, b.log)
+		}
+		b.wait(10 * time.Minute)
+		if b.log.count("late_seal") != 1 || b.ledger.count("order a") != 2 {
+			t.Errorf("decisions %v, booked %d times", b.log, b.ledger.count("order a"))
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnEffectWithoutAFenceThatDoesNotReturnIsRetried(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, b *bench) {
+		b.produce("a", "k", "order a")
+		b.produce("b", "k", "order b")
+		e := effect.AtLeastOnce(stuck(b, "order a", time.Hour), &effect.AtLeastOnceOptions{MaxRunTime: 5 * time.Second})
+		_, stop := b.start(e, b.options())
+		b.wait(time.Minute)
+		if b.ledger.total() != 2 || b.log.count("abandoned") != 1 || b.log.count("requeued") != 1 || b.committed(0) != 2 {
+			t.Errorf("%d booked, decisions %v, committed %d", b.ledger.total(), b.log, b.committed(0))
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
 	})
 }
 

@@ -251,12 +251,16 @@ func (l *loop) bareTransition(it *item) fencedriver.Transition {
 		if it.unused {
 			t.NextStep = it.hold.Record().Step
 		}
-		if it.part.gone || it.unused {
+		if it.part.gone || l.opts.InPlace && l.leaving(it) {
 			t.Lease = time.Millisecond // the next owner goes on at once
 		}
 		return t
 	case fencedriver.GiveUp:
-		return it.hold.GiveUp(it.verdict)
+		t := it.hold.GiveUp(it.verdict)
+		if it.part.gone {
+			t.Lease = time.Millisecond
+		}
+		return t
 	case fencedriver.HandOver:
 		return it.hold.HandOver(it.verdict)
 	case fencedriver.Begin:

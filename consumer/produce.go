@@ -267,8 +267,12 @@ func (l *loop) orphanReturned(it *item) {
 }
 
 func (l *loop) orphanSealed(it *item, a *fencedriver.Applied) {
-	l.opts.Logger.Warn("oncefence: an effect that was given up has returned as applied", "idempotency_key", it.key.Text(),
-		"decision", DecisionLateSeal, "outcome", a.Outcome.String(), "state", a.Record.State.String(),
-		"token", it.hold.Token(), "other_token", a.Record.Token, "receipt", fmt.Sprintf("%d bytes", len(it.outcome.Receipt.Payload)))
+	const returned = "an effect that was given up has returned as applied"
+	if a.Outcome == fencedriver.OK {
+		l.decide(it, DecisionDone, returned)
+	} else {
+		l.decide(it, DecisionLateSeal, fmt.Sprintf("%s, seal %s: the key is %s with token %d, this holder's is %d; receipt of %d bytes, effect id %q",
+			returned, a.Outcome, a.Record.State, a.Record.Token, it.hold.Token(), len(it.outcome.Receipt.Payload), it.outcome.Receipt.EffectID))
+	}
 	it.hold.Drop()
 }

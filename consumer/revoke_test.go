@@ -2,6 +2,7 @@ package consumer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -183,6 +184,49 @@ func TestStopWaitsForEffectsOfLostPartitions(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A verdict that is said after the partition went away is left to the next
+// owner, at once and without doubt.
+func TestAVerdictAfterALossIsLeftToTheNextOwner(t *testing.T) {
+	for name, verdict := range map[string]error{"temporary": effect.Temporary(errPlain), "permanent": effect.Permanent(errPlain)} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, b *bench) {
+				b.produce("a", "", "order a")
+				source := b.source(nil)
+				var said time.Time
+				_, stop := b.startWith(source, atMostOnce(func(context.Context, effect.Input) (effect.Receipt, error) {
+					time.Sleep(5 * time.Second)
+					said = time.Now()
+					return effect.Receipt{}, verdict
+				}), b.options())
+				b.wait(time.Second)
+				s := &script{b: b, answers: []error{nil}}
+				second := &decisions{}
+				opts := b.options()
+				opts.Observer = second
+				_, stopB := b.start(atMostOnce(s.run), opts)
+				b.wait(100 * time.Millisecond)
+				source.Lose()
+				b.wait(20 * time.Second)
+				if err := errors.Join(stop(), stopB()); err != nil {
+					t.Error(err)
+				}
+				if b.committed(0) != 1 || second.count("in_doubt")+b.log.count("in_doubt") != 0 {
+					t.Errorf("committed %d, decisions %v and %v", b.committed(0), b.log, second)
+				}
+				if name == "permanent" {
+					if len(b.deadLetters()) != 1 || s.count() != 0 {
+						t.Errorf("%d dead letters, %d runs", len(b.deadLetters()), s.count())
+					}
+					return
+				}
+				if s.count() != 1 || s.at[0].Sub(said) > 4*time.Second {
+					t.Errorf("%d runs at %v, the verdict was said at %v", s.count(), s.at, said)
+				}
+			})
+		})
+	}
 }
 
 // nobody is a handler that does nothing.
