@@ -81,6 +81,7 @@ type loop struct {
 	marked      int
 	highest     map[fencedriver.TopicPartition]int64 // committed by the group at any time
 	marking     bool
+	unmarked    bool // there are commits that the marker does not have
 	revokes     []*revoke
 	stopping    bool
 	drainBy     time.Time
@@ -224,6 +225,9 @@ func (l *loop) nextWake(now time.Time) time.Duration {
 	}
 	if l.wantsCommit() {
 		soon(l.lastCommit.Add(l.opts.CommitInterval))
+	}
+	if l.unmarked && !l.marking {
+		soon(l.lastMark.Add(markEvery))
 	}
 	for _, r := range l.revokes {
 		if !r.ending && !l.committing {
