@@ -47,6 +47,14 @@ func run(ctx context.Context, seed uint64, calm, storm time.Duration) error {
 	began := time.Now()
 	report, err := chaos.Run(ctx, chaos.Options{Program: program, Seed: seed, Calm: calm, Storm: storm, Progress: os.Stderr})
 	fmt.Print(report.Table())
+	for _, wait := range []int{0, 1} {
+		f, failed := chaos.MeasureFailover(ctx, wait, 2*time.Second)
+		err = errors.Join(err, failed)
+		fmt.Printf("failover of redis, WaitReplicas %d: %d seals answered, %d of them lost\n", wait, f.Sealed, f.Lost)
+		if wait > 0 && f.Lost > 0 {
+			err = errors.Join(err, fmt.Errorf("a failover lost %d confirmed seals", f.Lost))
+		}
+	}
 	fmt.Printf("%.0f s\n", time.Since(began).Seconds())
 	return errors.Join(err, report.Verdict())
 }
