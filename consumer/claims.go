@@ -37,7 +37,7 @@ func (l *loop) mayClaim(now time.Time) (first, ahead int) {
 	if !l.claimsAhead() { // claimed and not started is doubt for nothing
 		return first, 0
 	}
-	if waiting == 0 && taken < capacity && l.pending+l.claimable >= l.ahead {
+	if waiting == 0 && taken < capacity && (l.cutShort || l.pending+l.claimable >= l.ahead) {
 		l.ahead = min(l.ahead*2, capacity+2*l.opts.BatchSize)
 	}
 	ahead = l.ahead - l.pending - l.claimable
@@ -74,6 +74,7 @@ func (l *loop) pumpClaims(now time.Time) {
 		var batch []*item
 		batch = l.takeClaims(batch, &l.claimQ, first)
 		batch = l.takeClaims(batch, &l.aheadQ, ahead)
+		l.cutShort = len(batch) < min(queued, l.opts.BatchSize)
 		if len(batch) == 0 {
 			return
 		}

@@ -56,6 +56,7 @@ type loop struct {
 	skipped             int64           // offsets that resets have jumped over
 	pending             int             // of these, records that have not run yet
 	ahead               int             // how many records may be claimed and not have run
+	cutShort            bool            // the last claims were fewer than could be sent
 	full                map[*partition]struct{}
 	gone                []*partition // not assigned any more, with deliveries under way
 	open                int          // deliveries not settled
@@ -75,6 +76,7 @@ type loop struct {
 
 	committing  bool
 	finalCommit bool
+	finalAt     time.Time
 	lastCommit  time.Time
 	lastMark    time.Time
 	assignments int // counted, to know whether the marker was read after the last one
@@ -225,9 +227,6 @@ func (l *loop) nextWake(now time.Time) time.Duration {
 	}
 	if l.wantsCommit() {
 		soon(l.lastCommit.Add(l.opts.CommitInterval))
-	}
-	if l.unmarked && !l.marking {
-		soon(l.lastMark.Add(markEvery))
 	}
 	for _, r := range l.revokes {
 		if !r.ending && !l.committing {
