@@ -1,0 +1,5 @@
+//go:build !race
+
+package size
+
+const raceEnabled = false
