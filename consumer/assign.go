@@ -248,16 +248,23 @@ func (l *loop) drained(now time.Time) bool {
 		return false
 	}
 	if !l.finalCommit {
-		l.finalCommit = true
+		l.finalCommit, l.finalAt = true, now
 		l.abandoned = busy
 		all := make([]*partition, 0, len(l.parts))
 		for _, p := range l.parts {
 			all = append(all, p)
 		}
 		l.commit(all, nil)
-		return !l.committing
+		return !l.committing && !l.markLeft(now)
 	}
-	return true
+	return !l.markLeft(now)
+}
+
+// markLeft reports whether the last commits still go into the marker. That is
+// worth a little wait, not more: the next assignment writes them as well.
+func (l *loop) markLeft(now time.Time) bool {
+	l.pumpMark(now)
+	return (l.marking || l.unmarked) && now.Before(l.finalAt.Add(lastMarkWait))
 }
 
 // leftError says what a stop left behind.

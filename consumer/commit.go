@@ -24,6 +24,9 @@ const metadataPrefix = "oncefence-1:"
 // markEvery is how often the highest commits go into the namespace's marker.
 const markEvery = 5 * time.Second
 
+// lastMarkWait is how long a stop waits for the last of them.
+const lastMarkWait = 2 * time.Second
+
 func (l *loop) uncommitted(p *partition) bool {
 	return p.mark >= 0 && (p.mark > p.committed || p.adopted)
 }
@@ -100,6 +103,7 @@ func (l *loop) committed(parts []*partition, offsets []driver.Offset, errs []err
 		switch {
 		case err == nil:
 			p.committed, p.adopted = max(p.committed, offsets[i].Offset), false
+			l.unmarked = l.fenced
 		case errors.Is(err, driver.ErrNotOwned):
 			failed++
 			l.opts.Logger.Warn("oncefence: partition lost at commit", "topic", p.Topic, "partition", p.Partition, "error", err)
@@ -113,9 +117,6 @@ func (l *loop) committed(parts []*partition, offsets []driver.Offset, errs []err
 		}
 	}
 	l.opts.Observer.Committed(len(parts), failed)
-	if l.fenced && !l.marking && time.Since(l.lastMark) >= markEvery {
-		l.mark()
-	}
 }
 
 // mark writes the highest commits into the namespace's marker, and with that
@@ -127,7 +128,7 @@ func (l *loop) mark() {
 			update.Committed[fencedriver.TopicPartition{Topic: p.Topic, Partition: p.Partition}] = p.committed
 		}
 	}
-	l.marking = true
+	l.marking, l.unmarked = true, false
 	l.lastMark = time.Now()
 	seen := l.assignments
 	go func() {
@@ -141,6 +142,7 @@ func (l *loop) mark() {
 			case errors.Is(err, fence.ErrEpoch):
 				l.fail(err)
 			case err != nil:
+				l.unmarked = true
 				l.storeAnswered(1, 1, err, time.Now())
 			default:
 				l.marked, l.highest = max(l.marked, seen), marker.Committed
@@ -150,9 +152,13 @@ func (l *loop) mark() {
 }
 
 // pumpMark asks for the marker after an assignment: no claim is made before it
-// is known that the store is still the one it was.
+// is known that the store is still the one it was. After commits it writes them,
+// now and then and at the end of a stop.
 func (l *loop) pumpMark(now time.Time) {
-	if l.fenced && l.marked < l.assignments && !l.marking && !now.Before(l.storeRetry) {
+	if !l.fenced || l.marking || now.Before(l.storeRetry) {
+		return
+	}
+	if l.marked < l.assignments || l.unmarked && (l.finalCommit || now.Sub(l.lastMark) >= markEvery) {
 		l.mark()
 	}
 }
