@@ -69,8 +69,8 @@ type Options struct {
 // Observer sees what a fence asks its store. It is called from several
 // goroutines and must not block.
 type Observer interface {
-	// StoreCall reports one request: op is claim, apply, renew, get, scan,
-	// purge, marker or grade; items is the batch size; failed counts the items
+	// StoreCall reports one request: op is claim, apply, renew, transact, get,
+	// scan, purge, marker or grade; items is the batch size; failed counts the items
 	// that came back with an error.
 	StoreCall(op string, items, failed int, took time.Duration)
 	// Renewed reports a renewal batch: how many leases were renewed and how

@@ -35,7 +35,7 @@ CREATE TABLE $S.committed (
 CREATE TABLE $S.record (
 	namespace bigint NOT NULL, expire bigint NOT NULL, digest bytea NOT NULL, data bytea NOT NULL,
 	PRIMARY KEY (namespace, digest)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE TABLE $S.expiry (namespace bigint NOT NULL, at bigint NOT NULL, digests bytea NOT NULL);
 ALTER TABLE $S.expiry ALTER COLUMN digests SET STORAGE EXTERNAL;
 CREATE INDEX expiry_due ON $S.expiry (namespace, at);

@@ -22,7 +22,7 @@ var kills = []string{
 	"start 1 pg_try_advisory_xact_lock", "end 3 pg_try_advisory_xact_lock", // its claims
 	"start 2 SAVEPOINT oncefence", "end 5 SAVEPOINT oncefence", // between two effects
 	"start 2 charges", "end 1 charges", "end 3 charges", // an effect's statement
-	"end 1 ROLLBACK TO SAVEPOINT",                                                                                  // of the one that fails
+	"end 1 ROLLBACK TO SAVEPOINT",                                                                                    // of the one that fails
 	"start 1 RELEASE SAVEPOINT oncefence;SELECT set_config", "start 3 RELEASE SAVEPOINT oncefence;SELECT set_config", // right before what becomes of them and COMMIT
 	"end 1 RELEASE SAVEPOINT oncefence;SELECT set_config", "end 3 RELEASE SAVEPOINT oncefence;SELECT set_config", // right after it
 	"start 1 ORDER BY digest FOR UPDATE;SELECT (extract", "end 1 ORDER BY digest FOR UPDATE;SELECT (extract", // the dead letter's bury

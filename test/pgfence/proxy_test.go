@@ -23,7 +23,8 @@ type proxy struct {
 	cut      func(commit []byte, client, server net.Conn) // nil: none
 	commits  atomic.Int64
 	cuts     atomic.Int64
-	every    int64 // of the commits is cut
+	every    int64                          // of the commits is cut
+	claims   *atomic.Pointer[chan struct{}] // what a commit without effects waits for; nil: nothing
 	open     sync.WaitGroup
 }
 
@@ -103,6 +104,11 @@ func (p *proxy) forward(client, server net.Conn) {
 				p.cuts.Add(1)
 				p.cut(append(message, rest...), client, server)
 				return
+			}
+		}
+		if !first && p.claims != nil && commits(head[0], body) {
+			if late := p.claims.Load(); late != nil {
+				<-*late
 			}
 		}
 		if _, err := server.Write(message); err != nil {
