@@ -53,7 +53,7 @@ func (f *flushes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // that goes over the client is counted: what is neither claim nor seal (the
 // server's settings, the namespace's marker) comes on top.
 func TestRoundTrips(t *testing.T) {
-	const records = 20_000
+	const records, partitions = 20_000, 6
 	opts, err := redis.ParseURL(servers.Redis(t).URL())
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestRoundTrips(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 
 	broker := memsource.NewBroker(nil)
-	if err := broker.CreateTopic(topic, &memsource.TopicOptions{Partitions: 6}); err != nil {
+	if err := broker.CreateTopic(topic, &memsource.TopicOptions{Partitions: partitions}); err != nil {
 		t.Fatal(err)
 	}
 	batch := make([]driver.Record, records)
@@ -93,6 +93,15 @@ func TestRoundTrips(t *testing.T) {
 		})
 	l.wait(t, done)
 	l.end(t)
+	committed := int64(0)
+	for p := range int32(partitions) {
+		if offset, ok := broker.Committed(fresh, tp(p)); ok {
+			committed += offset.Offset
+		}
+	}
+	if committed != records {
+		t.Errorf("%d of %d records are committed", committed, records)
+	}
 	per := float64(count.n.Load()) * 1000 / records
 	t.Logf("%d round trips with %d commands for %d records: %.1f for 1,000", count.n.Load(), count.commands.Load(), records, per)
 	if per > maxRoundTrips {
