@@ -226,9 +226,13 @@ func (c *Consumer) start(ctx context.Context, l *loop) error {
 	return nil
 }
 
+// closeTimeout bounds leaving the group: a member that is just joining cannot
+// leave before the group has dealt with it.
+const closeTimeout = 10 * time.Second
+
 // close leaves the group and frees what the run used.
 func (c *Consumer) close(ctx context.Context, l *loop) error {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.DrainTimeout)
+	ctx, cancel := context.WithTimeout(ctx, min(c.opts.DrainTimeout, closeTimeout))
 	defer cancel()
 	var wrong *multierror.Error
 	if err := c.source.Close(ctx); err != nil {

@@ -105,9 +105,9 @@ func (noObserver) Committed(int, int)                {}
 
 func decisionLevel(decision string) slog.Level {
 	switch decision {
-	case DecisionNew, DecisionDone, DecisionDuplicate, DecisionHeld, DecisionSuperseded, DecisionReleased, DecisionMissingID, DecisionDead:
+	case DecisionNew, DecisionDone, DecisionDuplicate, DecisionHeld, DecisionSuperseded, DecisionReleased, DecisionMissingID:
 		return slog.LevelDebug
-	case DecisionRequeued, DecisionMoved:
+	case DecisionRequeued, DecisionMoved, DecisionDead:
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn

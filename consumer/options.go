@@ -159,7 +159,7 @@ type Options struct {
 
 	// Logger gets every decision with idempotency_key, decision, effect_id,
 	// source_type and source_id: done, duplicate, held and superseded at Debug,
-	// requeued at Info, all others at Warn. Nil is slog.Default().
+	// requeued, moved and dead at Info, all others at Warn. Nil is slog.Default().
 	Logger *slog.Logger
 	// Observer sees decisions and gauges, see package metrics; nil sees none.
 	Observer Observer

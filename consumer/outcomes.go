@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/oncefence/oncefence/effect"
@@ -75,6 +76,10 @@ func (l *loop) unknown(it *item, now time.Time) {
 		}
 	}
 	l.decide(it, DecisionUnknown, errorText(it.outcome.Err))
+	var panicked *effect.PanicError
+	if errors.As(it.outcome.Err, &panicked) {
+		l.opts.Logger.Error("oncefence: the effect panicked", "idempotency_key", it.key.Text(), "source_id", sourceID(it), "error", panicked, "stack", string(panicked.Stack))
+	}
 	switch {
 	case l.kind == fencedriver.KindAtLeastOnce:
 		l.retry(it, it.outcome.Err)
@@ -169,7 +174,7 @@ func (l *loop) giveUp(it *item, reason string, cause error) {
 	it.reason, it.cause = reason, cause
 	it.verdict = fence.Verdict{InDoubt: it.doubt, Reason: reason}
 	if cause != nil {
-		it.verdict.Reason = reason + ": " + errorText(cause)
+		it.verdict.Reason = withCause(reason, cause)
 	}
 	if l.fenced {
 		l.apply(it, fencedriver.GiveUp)
@@ -444,6 +449,11 @@ func (l *loop) buried(it *item) {
 		it.reason = "a replayed copy met a doubt that only a person may clear: resolve the key first"
 	}
 	l.end(it, decision)
+}
+
+// withCause joins a reason and an error whose text may begin with it.
+func withCause(reason string, cause error) string {
+	return reason + ": " + strings.TrimPrefix(errorText(cause), reason+": ")
 }
 
 func errorText(err error) string {

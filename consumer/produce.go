@@ -120,7 +120,7 @@ func (l *loop) deadLetter(it *item, decision, reason string, cause error) {
 	}
 	it.settles, it.decision, it.reason = decision != "", decision, reason
 	if cause != nil {
-		it.reason = reason + ": " + errorText(cause)
+		it.reason = withCause(reason, cause)
 	}
 	l.produce(it, c, l.topics.DeadLetter(it.place.Source), 0)
 }

@@ -41,9 +41,10 @@ func (b *bench) source(o *memsource.SourceOptions) *memsource.Source {
 func TestRevokeCommitsThePrefixAndReleasesTheRest(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *bench) {
 		for i := range 40 {
-			b.produce(fmt.Sprint("id-", i), "", fmt.Sprint("order ", i))
+			b.produce(fmt.Sprint("id-", i), fmt.Sprint("k", i%4), fmt.Sprint("order ", i))
 		}
-		// The first ten are quick, the next four take 2 s, the rest waits.
+		// Four lanes: the first ten are quick, the next four take 2 s, the rest
+		// waits.
 		e := effect.Idempotent(func(ctx context.Context, in effect.Input) (effect.Receipt, error) {
 			if in.Origin.Offset >= 10 {
 				return waits(b, 2*time.Second)(ctx, in)

@@ -8,6 +8,8 @@
 // # The kinds and what they cost
 //
 //	kind          the sink must                in doubt or unknown     promised                 costs
+//	Transactional be tables in the database    cannot be               exactly once             one transaction for claim,
+//	              of the fence                                                                  effect and seal
 //	Idempotent    dedupe by effect id for      run again, same id      exactly once             claim and seal (shared by
 //	              Remembers, or be a plain                             in the sink              batches); a repeat of the
 //	              overwrite (Forever)                                                           effect after a crash
@@ -21,8 +23,8 @@
 //	                                                                                            per delivery
 //
 // In the words of the three delivery models: AtLeastOnce is "at least once",
-// AtMostOnce is "at most once", Idempotent and Probed are "exactly-once
-// effect". The model is chosen for a consumer by the constructor of its
+// AtMostOnce is "at most once", Transactional, Idempotent and Probed are
+// "exactly-once effect". The model is chosen for a consumer by the constructor of its
 // effect, and by nothing else.
 //
 // In figures: a fenced kind adds two requests to the fence store for each

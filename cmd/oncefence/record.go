@@ -57,7 +57,7 @@ func viewRecord(r driver.Record, now time.Time) *recordView {
 	v := &recordView{
 		State: r.State.String(), InDoubt: r.InDoubt, Reason: r.Reason, Token: r.Token, Attempt: r.Attempt, Step: r.Step,
 		Takeovers: r.Takeovers, NextAttempt: r.NextAttempt, LeaseEnd: stamp(r.LeaseEnd), AttemptEnd: stamp(r.AttemptEnd),
-		Due: stamp(r.Due), FirstSeen: stamp(r.FirstSeen), SealedAt: stamp(r.SealedAt), Expires: stamp(r.Expire),
+		Due: stamp(r.Due), FirstSeen: stamp(r.FirstSeen), SealedAt: stamp(r.SealedAt), Expires: stamp(expiry(&r)),
 		EffectID: r.EffectID, Receipt: r.Receipt,
 	}
 	if r.State == driver.Absent {
@@ -158,4 +158,12 @@ func showReceipt(b []byte) string {
 	default:
 		return fmt.Sprintf("%x", b)
 	}
+}
+
+// expiry is when the record goes, 0 for never: doubt stays until it is resolved.
+func expiry(r *driver.Record) int64 {
+	if r.State == driver.Pending || (r.InDoubt && r.State != driver.Done) {
+		return 0
+	}
+	return r.Expire
 }

@@ -36,7 +36,6 @@ attempt end     2026-05-01T10:15:01.123Z
 due             2026-05-01T10:15:02.123Z
 first seen      2026-05-01T10:14:59.123Z
 sealed at       2026-05-01T10:15:03.123Z
-expires         2026-05-01T10:15:04.123Z
 fingerprint     1:00000000000000000000000000000000
 origin          kafka orders, partition 3, offset 42, 2026-05-01T10:15:00.123Z
 sink id         ch_1

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,7 +23,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
 		log.Fatal(err)
@@ -43,7 +44,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	charge := effect.Idempotent(book, effect.IdempotentOptions{Remembers: 24 * time.Hour})
+	charge := effect.Idempotent(book, effect.IdempotentOptions{Remembers: 23 * time.Hour})
 	c, err := consumer.New(source, store, charge, &consumer.Options{Producer: producer})
 	if err != nil {
 		return err

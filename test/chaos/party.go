@@ -134,8 +134,8 @@ func (p *party) batch(ctx context.Context) error {
 		abort = true
 	}
 	if abort {
-		if err := p.tx.EndTransaction(ctx, kgo.TryAbort); err != nil {
-			return fmt.Errorf("abort: %w", err)
+		if err := p.abort(ctx); err != nil {
+			return err
 		}
 		p.mu.Lock()
 		p.aborted = append(p.aborted, lines...)
@@ -146,10 +146,25 @@ func (p *party) batch(ctx context.Context) error {
 		p.mu.Lock()
 		p.unsure += len(lines)
 		p.mu.Unlock()
-		return p.tx.EndTransaction(ctx, kgo.TryAbort)
+		return p.abort(ctx)
 	}
 	p.sent(lines)
 	return nil
+}
+
+// abort ends the transaction, as often as it takes while brokers come back.
+func (p *party) abort(ctx context.Context) error {
+	for {
+		err := p.tx.EndTransaction(ctx, kgo.TryAbort)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("abort: %w", err)
+		}
+	}
 }
 
 func (p *party) sent(lines []account.Line) {

@@ -195,3 +195,5 @@ func (o *told) partition(t *testing.T, n int32) (p consumer.PartitionGauges, ski
 	t.Fatalf("partition %d is in none of %+v", n, o.gauges.Partitions)
 	return p, 0
 }
+
+func (b *bench) deadLetters() []driver.Record { return b.broker.Records(topic + "." + group + ".dlq") }

@@ -65,8 +65,11 @@ func TestClaimsThatNeedNoLock(t *testing.T) {
 		asked[i].Fingerprint = driver.Fingerprint{Scheme: 1, Sum: [16]byte{1}}
 	}
 	held := hold(t, store, asked)
-	apply(t, store, seals(asked, held, time.Hour), driver.OK)
-	exec(t, pool, "SELECT 1")
+	sealing := seals(asked, held, time.Hour)
+	for i := range sealing {
+		sealing[i].Fingerprint = asked[i].Fingerprint
+	}
+	apply(t, store, sealing, driver.OK)
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
