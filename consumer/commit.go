@@ -163,6 +163,36 @@ func (l *loop) pumpMark(now time.Time) {
 	}
 }
 
+// purgeEvery and purgeBatch pace the removal of expired records, for stores
+// that do not expire by themselves: up to some 25,000 a second while there are
+// that many.
+const (
+	purgeEvery = 10 * time.Second
+	purgeBatch = 8192
+)
+
+// pumpPurge removes expired records beside the work.
+func (l *loop) pumpPurge(now time.Time) {
+	if !l.fenced || l.purging || l.stopping || now.Before(l.nextPurge) || now.Before(l.storeRetry) {
+		return
+	}
+	l.purging = true
+	go func() {
+		ctx, cancel := context.WithTimeout(l.calls, l.requestTime)
+		n, err := l.space.Purge(ctx, purgeBatch)
+		cancel()
+		l.post(func() {
+			l.purging, l.nextPurge = false, time.Now().Add(purgeEvery)
+			switch {
+			case err != nil:
+				l.opts.Logger.Warn("oncefence: expired records could not be removed, trying again", "error", err)
+			case n >= purgeBatch:
+				l.nextPurge = time.Now().Add(purgeEvery / 30)
+			}
+		})
+	}()
+}
+
 // outsideWindow reports whether the absence of a key says nothing: its record
 // is older than sealed keys are kept, and the group was past it before.
 func (l *loop) outsideWindow(it *item) bool {

@@ -46,7 +46,7 @@ func (b *bench) boot(m *machine, e effect.Effect, change func(*consumer.Options)
 func (x *member) bury() {
 	close(x.m.buried)
 	x.cancel()
-	<-x.ended
+	_ = <-x.ended //nolint:staticcheck // how it ended is of no interest: its machine is dead
 }
 
 // stop ends a living one.

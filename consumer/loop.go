@@ -79,6 +79,8 @@ type loop struct {
 	finalAt     time.Time
 	lastCommit  time.Time
 	lastMark    time.Time
+	purging     bool
+	nextPurge   time.Time
 	assignments int // counted, to know whether the marker was read after the last one
 	marked      int
 	highest     map[fencedriver.TopicPartition]int64 // committed by the group at any time
@@ -197,6 +199,7 @@ func (l *loop) collect() {
 // pump starts all requests that may start now.
 func (l *loop) pump(now time.Time) {
 	l.pumpMark(now)
+	l.pumpPurge(now)
 	l.pumpApplies(now)
 	l.pumpProduces()
 	l.pumpSuspects()

@@ -11,6 +11,7 @@ import (
 // where it dedupes, does it once for each effect id.
 type sink struct {
 	dedupes bool
+	batch   bool // it takes several records at once
 	// answer says what a request gets: an error, and whether it is applied all
 	// the same.
 	answer func(in effect.Input) (applied bool, err error)
@@ -59,13 +60,29 @@ func (s *sink) count(value string) int {
 // kind makes the effect of a machine over the sink.
 func (s *sink) kind(name string, m *machine) effect.Effect {
 	f := m.effect(s.apply)
-	switch name {
-	case "idempotent":
+	all := func(ctx context.Context, in []effect.Input) []effect.Outcome {
+		out := effect.NewOutcomes(in)
+		for i := range in {
+			out[i].Receipt, out[i].Err = f(ctx, in[i])
+		}
+		return out
+	}
+	settled := effect.ProbedOptions{Settled: effect.Immediately}
+	switch {
+	case name == "idempotent" && s.batch:
+		return effect.IdempotentBatch(all, forever())
+	case name == "idempotent":
 		return effect.Idempotent(f, forever())
-	case "probed":
-		return effect.Probed(f, m.probe(s.ask), effect.ProbedOptions{Settled: effect.Immediately})
-	case "at-most-once":
+	case name == "probed" && s.batch:
+		return effect.ProbedBatch(all, m.probe(s.ask), settled)
+	case name == "probed":
+		return effect.Probed(f, m.probe(s.ask), settled)
+	case name == "at-most-once" && s.batch:
+		return effect.AtMostOnceBatch(all, nil)
+	case name == "at-most-once":
 		return effect.AtMostOnce(f, nil)
+	case s.batch:
+		return effect.AtLeastOnceBatch(all, nil)
 	}
 	return effect.AtLeastOnce(f, nil)
 }

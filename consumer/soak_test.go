@@ -122,7 +122,7 @@ func (s *soak) happen() {
 	case 1:
 		x := s.take()
 		x.cancel()
-		<-x.ended // errors are faults that were still at work
+		_ = <-x.ended //nolint:staticcheck // errors are faults that were still at work
 		s.join()
 	case 2:
 		s.b.broker.Rebalance(group)
@@ -168,20 +168,32 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
+// options are chosen at random, the same for all members.
+func (s *soak) options() func(*consumer.Options) {
+	inPlace, order := s.n(3) == 0, consumer.Ordering(s.n(3))
+	small, held, lease := s.n(2) == 0, time.Duration(500+s.n(3000))*time.Millisecond, time.Duration(1000+s.n(2000))*time.Millisecond
+	s.t.Logf("in place %v, order %d, small windows %v, held limit %v, lease %v, batch %v", inPlace, order, small, held, lease, s.sink.batch)
+	return func(o *consumer.Options) {
+		o.InPlace, o.Order, o.HeldLimit, o.Lease, o.DrainTimeout = inPlace, order, held, lease, 3*time.Second
+		o.MaxCrashes = 1000 // what is killed here is killed from outside
+		o.Schedule = exact(200*time.Millisecond, 500*time.Millisecond, time.Second)
+		if small {
+			o.PartitionRecords, o.Records, o.BatchSize = 8, 24, 5
+		}
+	}
+}
+
 // TestSoak: whatever happens to the group, in the end everything is applied once
 // or a dead letter, and committed.
 func TestSoak(t *testing.T) {
 	started := seed(t)
 	for i, kind := range []string{"idempotent", "probed", "at-most-once", "at-least-once", "idempotent", "at-most-once"} {
-		inPlace := i >= 4
-		t.Run(fmt.Sprint(kind, " in place ", inPlace), func(t *testing.T) {
+		t.Run(fmt.Sprint(kind, i), func(t *testing.T) {
 			bubble(t, 4, func(t *testing.T, b *bench) {
 				s := &soak{b: b, t: t, kind: kind, rnd: rand.New(rand.NewPCG(started, uint64(i)))}
-				s.change = func(o *consumer.Options) {
-					o.MaxCrashes, o.InPlace, o.DrainTimeout = 1000, inPlace, 3*time.Second
-					o.Schedule = exact(200*time.Millisecond, 500*time.Millisecond, time.Second)
-				}
 				s.sink = newSink(kind == "idempotent", s.answer)
+				s.sink.batch = s.n(3) == 0
+				s.change = s.options()
 				for range 3 {
 					s.join()
 				}
@@ -196,10 +208,7 @@ func TestSoak(t *testing.T) {
 				b.wait(time.Minute)
 				if left := b.allCommitted(); left != "" {
 					for _, x := range s.members {
-						t.Errorf("%s; ready %v, healthy %v", left, x.c.Ready(), x.c.Healthy())
-						for _, p := range x.c.Assigned() {
-							t.Errorf("  has %s", p)
-						}
+						t.Errorf("%s; ready %v, healthy %v; has %q", left, x.c.Ready(), x.c.Healthy(), x.c.Assigned())
 					}
 				}
 				for _, x := range s.members {

@@ -65,7 +65,7 @@ func (r *run) empty(ctx context.Context, redisAddr string) error {
 	}
 	r.report.Emptied.Stopped, r.report.Emptied.Repeated = time.Since(began), len(running.ledger.Twice())-before
 	if ends, log := s.said(); !ended || len(ends) != 1 || !strings.Contains(ends[0], "epoch") {
-		return fmt.Errorf("Redis was emptied and a member that ran did not stop with the epoch's error: %q\n%s", ends, log)
+		return fmt.Errorf("emptied Redis and a member that ran did not stop with the epoch's error: %q\n%s", ends, log)
 	}
 	for _, p := range r.parties {
 		requests := p.ledger.Stats().Requests

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -14,8 +13,6 @@ import (
 	"github.com/oncefence/oncefence/test/sweep/ledger"
 	"github.com/oncefence/oncefence/test/sweep/member"
 )
-
-const quit = syscall.SIGQUIT
 
 // Figures of one group beside its tally.
 type Figures struct {
@@ -79,8 +76,8 @@ func (r *run) healthy(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var admin *kadm.Client
-	for _, p := range r.parties {
-		admin = p.broker.Admin
+	if len(r.parties) > 0 {
+		admin = r.parties[0].broker.Admin
 		meta, err := admin.Metadata(ctx)
 		if err != nil || len(meta.Brokers) < len(r.brokers) {
 			return false
@@ -92,7 +89,6 @@ func (r *run) healthy(ctx context.Context) bool {
 				}
 			}
 		}
-		break
 	}
 	return true
 }

@@ -100,7 +100,7 @@ func TestAWaitOutlivesAMoveOfItsNeighbours(t *testing.T) {
 		_, stopFirst := b.start(b.broker.Source(group, []string{topic}, nil), e, options())
 		b.wait(time.Second)
 		for p := range int32(4) {
-			b.put(p, ids(string(rune('a'+p))+"-", 50)...)
+			b.put(p, ids(string('a'+p)+"-", 50)...)
 		}
 		b.wait(5 * time.Second)
 		_, stopSecond := b.start(b.broker.Source(group, []string{topic}, nil), e, options())

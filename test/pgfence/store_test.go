@@ -270,7 +270,7 @@ var errStop = errors.New("stop")
 func wantAll(out []driver.Claimed, want driver.Answer) error {
 	for i := range out {
 		if out[i].Err != nil || out[i].Answer != want {
-			return fmt.Errorf("claim %d: %v, %v, want %v", i, out[i].Answer, out[i].Err, want)
+			return fmt.Errorf("claim %d: %v, %w, want %v", i, out[i].Answer, out[i].Err, want)
 		}
 	}
 	return nil

@@ -131,7 +131,7 @@ func TestADrainThatRunsOutRollsBack(t *testing.T) {
 	go func() { ended <- c.Run(ctx) }()
 	<-began
 	cancel()
-	_ = <-ended // with or without an error: its time was over
+	_ = <-ended //nolint:staticcheck // with or without an error: its time was over
 	if n := len(w.charges()); n != 0 {
 		t.Errorf("%d charges after a transaction that was cut off", n)
 	}
