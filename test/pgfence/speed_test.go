@@ -3,6 +3,7 @@ package pgfence_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,9 @@ const (
 // by hand: bulk inserts into a table with a unique key, duplicates ignored. Both
 // commit each batch on disk.
 func TestBulkSpeed(t *testing.T) {
+	if os.Getenv("ONCEFENCE_SPEED") == "" {
+		t.Skip("SKIPPED: a time is no test: ONCEFENCE_SPEED=1 go test -run BulkSpeed -v ./test/pgfence measures")
+	}
 	if testing.Short() {
 		t.Skip("measures for some seconds")
 	}
