@@ -214,7 +214,6 @@ func (l *loop) answered(it *item, a *fence.Claimed, now time.Time) {
 		l.giveBack(it)
 		return
 	}
-	it.answer = a.Answer
 	if a.Answer != fencedriver.Held {
 		l.notHeld(it)
 	}

@@ -73,7 +73,6 @@ type item struct {
 	request   fence.Request
 	shared    *shared // of a Transactional effect
 	hold      *fence.Hold
-	answer    fencedriver.Answer
 	found     *fencedriver.Record // the record that answered, when it is needed
 	heldSince time.Time
 	tries     int  // of what is being tried again

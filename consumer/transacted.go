@@ -164,7 +164,6 @@ func (l *loop) transactAnswered(it *item, a *fence.Transacted, took time.Duratio
 	if s.op != fencedriver.Release {
 		it.shared = nil
 	}
-	it.answer = a.Answer
 	it.heldSince, it.heldTries = time.Time{}, 0
 	if it.hold = a.Hold; it.hold == nil {
 		it.hold = s.hold // for what is reported; nothing is held any more
